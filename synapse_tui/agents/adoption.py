@@ -53,7 +53,9 @@ def read_handover(handover: AgentHandover) -> AdoptedSession:
         handle = Handle(handover.pid, handover.start, handover.fd, handover.pending)
         signals = signals_from_json(handover.signals)
         reasons = {str(task["id"]): str(task["reason"]) for task in handover.tasks}
-        process = Adopted(handle, handover.terminal, signals, _known(ExitStatus, handover.exit))
+        process = Adopted(
+            handle, handover.terminal, handover.restored, signals, _known(ExitStatus, handover.exit)
+        )
         return AdoptedSession(
             process,
             handover.context_id,

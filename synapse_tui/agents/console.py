@@ -61,10 +61,8 @@ class Past:
         Parses about 10 MB/s, so the lines are cut to the size of the scrollback.
         """
         lines = self.history.split(_LINE_END)[-max(1, terminal.scrollback.limit) :]
-        terminal.feed(_FOREIGN.sub(b"", _LINE_END.join(lines)))
-        terminal.feed(b"\x1b[!p\x1b]8;;\x1b\\\x1b[?2027h\r\n" + self._mark().encode() + b"\x1b[m\r\n")
-        above = terminal.cursor.y
-        terminal.feed(f"\x1b[{terminal.lines}H".encode() + b"\n" * above + b"\x1b[H")
+        text = _FOREIGN.sub(b"", _LINE_END.join(lines))
+        terminal.restore(text + b"\x1b[!p\x1b]8;;\x1b\\\x1b[?2027h\r\n" + self._mark().encode() + b"\x1b[m")
         terminal.take_replies()
 
     def _mark(self) -> str:
@@ -309,6 +307,7 @@ class ConsoleListener:
 class Adopted:
     handle: Handle
     terminal: bytes  # `dump` of its terminal
+    restored: bytes = b""  # `dump_restored` of its terminal
     signals: tuple[TerminalEvent, ...] = ()
     exit: ExitStatus | None = None  # None while it runs
 
@@ -372,6 +371,7 @@ class AgentConsole:
 
     def _go_on(self, adopted: Adopted) -> None:
         emit, self.terminal.screen.emit = self.terminal.screen.emit, ignore
+        self.terminal.restore(adopted.restored)
         self.terminal.feed(adopted.terminal)
         self.terminal.take_replies()
         self.terminal.screen.emit = emit

@@ -44,7 +44,7 @@ from synapse_tui.model import (
 )
 from synapse_tui.pty import Guardian, Handle, ReadScheduler
 from synapse_tui.terminal import Bell, ClipboardSet, Notification, Terminal, TerminalEvent, TitleChanged
-from synapse_tui.terminal.dump import dump
+from synapse_tui.terminal.dump import dump, dump_restored
 from synapse_tui.terminal.style import Rgb
 from synapse_tui.workspace import AgentHandover, SavedAgent
 
@@ -308,6 +308,7 @@ class AgentSession:
             columns=terminal.columns,
             lines=terminal.lines,
             terminal=dump(terminal),
+            restored=dump_restored(terminal),
             signals=signals_to_json(self.console.signals),
             tasks=tuple(task_to_json(task) for task in self.tasks),
             outbox=tuple(entry_values(self.outbox.entry(task.id)) for task in self.outbox),

@@ -20,6 +20,8 @@ from synapse_tui.files import private_folder
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths, find_project
 
+from .sessions import silence_unread_terminal
+
 
 def run(base: Path, specs: Sequence[AgentSpec], *, layout: str | None, guide: Guide = "") -> None:
     """Run the application until the user quits or the terminal goes away.
@@ -28,11 +30,14 @@ def run(base: Path, specs: Sequence[AgentSpec], *, layout: str | None, guide: Gu
     """
     paths = UserPaths.of_environment()
     paths.check()
-    with _stderr_in_logfile(paths.logs):
-        try:
-            asyncio.run(_main(base, specs, layout, guide))
-        finally:
-            restore_terminal(sys.stdout.fileno())
+    try:
+        with _stderr_in_logfile(paths.logs):
+            try:
+                asyncio.run(_main(base, specs, layout, guide))
+            finally:
+                restore_terminal(sys.stdout.fileno())
+    finally:
+        silence_unread_terminal()
 
 
 async def _main(base: Path, specs: Sequence[AgentSpec], layout: str | None, guide: Guide) -> None:

@@ -278,7 +278,7 @@ def _ended_json(end: SessionEnd) -> dict[str, object]:
 # -- attaching ---
 
 NOTE_SECONDS = 0.5
-"""Seconds that the terminal may take to accept the last line."""
+"""Seconds that the terminal may take to accept the last lines."""
 VERSION_SECONDS = 5.0
 """Seconds that a host may take to report its version."""
 HANDOVER_SECONDS = 60.0
@@ -318,12 +318,19 @@ def attach_terminal(
         "attach", env=environ, cwd=str(base), specs=[spec_to_json(spec) for spec in specs], **fields
     )
     connection = _connected(place, paths.logs, base if start else None, environ)
-    while True:
-        ended = attach(connection, message, (sys.stdin.fileno(), sys.stdout.fileno()))
-        if ended.why != "handover":
-            break
-        message = {**message, "specs": [], "layout": None}  # the previous version has already opened them
-        connection = _existing(place)
+    try:
+        while True:
+            ended = attach(connection, message, (sys.stdin.fileno(), sys.stdout.fileno()))
+            if ended.why != "handover":
+                break
+            message = {**message, "specs": [], "layout": None}  # the previous version has already opened them
+            connection = _existing(place)
+        if ended.why == "lost":
+            from synapse_tui.driver.outer import restore_terminal
+
+            restore_terminal(sys.stdout.fileno())
+    finally:
+        silence_unread_terminal()
     _report_end(place, ended, paths.logs)
 
 
@@ -384,23 +391,20 @@ def hand_over(place: SessionPlace) -> str:
 
 def _report_end(place: SessionPlace, ended: Ended, logs: Path) -> None:
     if ended.why == "lost":
-        from synapse_tui.driver.outer import restore_terminal
-
-        restore_terminal(sys.stdout.fileno())
         if ended.text:
             raise SessionError(ended.text, "the host is still running; 'synapse-tui' attaches again")
         raise host_failed(place, logs)
     if ended.why == "failed":
         raise SessionError(ended.text, f"its log is in {logs}")
-    if ended.text and _accepts_output():
+    if ended.text:
         note(f"[{ended.text}]")
 
 
-def _accepts_output() -> bool:
-    # Writing to a terminal that nothing reads would block forever.
+def silence_unread_terminal() -> None:
+    """Drop further narration, errors included, if nothing reads it: writing would block forever."""
     with contextlib.suppress(OSError, ValueError):
-        return bool(select.select([], [sys.stderr], [], NOTE_SECONDS)[1])
-    return False
+        if not select.select([], [sys.stderr], [], NOTE_SECONDS)[1]:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 # -- ending: ask the host; if that fails, end its process and everything it runs ---

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import dataclasses
+import gc
 import logging
 import os
 import signal
@@ -170,6 +171,7 @@ def main() -> None:
     while (succession := asyncio.run(run_session(order, handover))) is not None:
         handover = _execute(order, succession)
     log.info("session '%s' ended", order.name)
+    gc.freeze()  # the interpreter would look through all objects twice before it ends
 
 
 def _adopt(descriptor: int) -> Handover | None:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from synapse_tui.agents.profiles.finding import ProfileSet, TrustStore, load_profiles
+from synapse_tui.agents.profiles.finding import ProfileSet, TrustStore, UntrustedFile, load_profiles
 from synapse_tui.agents.profiles.programs import parse_spec
 from synapse_tui.errors import SynapseError
 from synapse_tui.host import Host
@@ -40,42 +40,48 @@ class ProjectFiles:
 
     def load(self) -> None:
         """Read all files; untrusted ones are collected in `profiles.untrusted`."""
+        profiles, self.settings, self._other_untrusted = self._read(self.profiles)
+        self.profiles = self._with_others(profiles)
+
+    def _read(self, last: ProfileSet) -> tuple[ProfileSet, Settings, list[UntrustedFile]]:
+        """Read all files, in any thread: the host may be reading some of them meanwhile.
+
+        Returns profiles, settings, and the untrusted files that are no profiles.
+        """
         # Other processes may have saved a person's trust decisions.
-        self._store = TrustStore(self.paths.trusted)
-        self.profiles = self._load_profiles(self._store, self.profiles)
-        waiting = len(self.profiles.untrusted)
-        self.settings = load_settings(
+        store = TrustStore(self.paths.trusted)
+        others: list[UntrustedFile] = []
+
+        def trusted(path: Path, data: bytes) -> bool:
+            untrusted = store.check(path, data)
+            if untrusted is not None:
+                others.append(untrusted)
+            return untrusted is None
+
+        profiles = self._load_profiles(last, store)
+        settings = load_settings(
             self.folder,
             paths=self.paths,
             environ=self._environ,
-            trusted=self._trusted,
-            types=[*self.profiles.profiles, *(file.path.stem for file in self.profiles.untrusted)],
+            trusted=trusted,
+            types=[*profiles.profiles, *(file.path.stem for file in profiles.untrusted)],
         )
         if self.folder / ".synapse" != self.paths.synapse:
-            self._look_at_texts()
-        self._other_untrusted = self.profiles.untrusted[waiting:]
+            selections = (Selection.of(settings, name) for name in profiles.profiles)
+            names = dict.fromkeys(name for selection in selections for name in (*selection.names, DELEGATE))
+            for path in (self.folder / ".synapse" / name for name in names):
+                with contextlib.suppress(OSError):
+                    trusted(path, read_file(path))
+        return profiles, settings, others
 
-    def _load_profiles(self, trust: TrustStore, last: ProfileSet) -> ProfileSet:
+    def _load_profiles(self, last: ProfileSet, trust: TrustStore | None = None) -> ProfileSet:
+        trust = trust or TrustStore(self.paths.trusted)
         return load_profiles(
             shipped_profiles(), self.paths.profiles, self._profiles_folder, trust=trust, last=last
         )
 
-    def _follow_profiles(self, last: ProfileSet) -> ProfileSet:
-        found = self._load_profiles(TrustStore(self.paths.trusted), last)
-        return dataclasses.replace(found, untrusted=[*found.untrusted, *self._other_untrusted])
-
-    def _look_at_texts(self) -> None:
-        selections = (Selection.of(self.settings, name) for name in self.profiles.profiles)
-        names = dict.fromkeys(name for selection in selections for name in (*selection.names, DELEGATE))
-        for path in (self.folder / ".synapse" / name for name in names):
-            with contextlib.suppress(OSError):
-                self._trusted(path, read_file(path))
-
-    def _trusted(self, path: Path, data: bytes) -> bool:
-        untrusted = self._store.check(path, data)
-        if untrusted is not None:
-            self.profiles.untrusted.append(untrusted)
-        return untrusted is None
+    def _with_others(self, profiles: ProfileSet) -> ProfileSet:
+        return dataclasses.replace(profiles, untrusted=[*profiles.untrusted, *self._other_untrusted])
 
     def settings_files(self) -> SettingsFiles:
         return SettingsFiles(
@@ -97,11 +103,12 @@ class ProjectFiles:
             environ=dict(self._environ),
             profile_files=ProfileFiles(
                 [each for each in (self.paths.profiles, self._profiles_folder) if each is not None],
-                self._follow_profiles,
+                self._load_profiles,
             ),
         )
 
         def follow(settings: Settings) -> None:
+            host.profiles = self._with_others(host.profiles)
             self.settings, self.profiles = settings, host.profiles
 
         host.following.listeners.append(follow)
@@ -109,12 +116,13 @@ class ProjectFiles:
 
     async def read_again(self, host: Host) -> None:
         """Read the files again, so that the person can be asked about changes."""
-        await asyncio.to_thread(self.load)
-        host.profiles = self.profiles
+        _, _, self._other_untrusted = await asyncio.to_thread(self._read, self.profiles)
+        # The host takes the rest itself, so that no older reading of its own comes after this one.
+        await host.following.read_again()
 
     def trust(self, host: Host) -> None:
         """Trust the files that the person was shown and apply them to the host."""
-        self._store.trust(tuple(self.profiles.untrusted))
+        TrustStore(self.paths.trusted).trust(tuple(self.profiles.untrusted))
         self.load()
         host.profiles = self.profiles
 

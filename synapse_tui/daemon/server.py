@@ -90,7 +90,7 @@ class SessionServer:
         self.ready = asyncio.Event()
         """Set when requests can be handled; until then they wait."""
         self.asked = asyncio.Event()
-        """Set after the first request has been handled."""
+        """Set once the first request needs nothing more before the application starts."""
         self.idle = False
         """Whether the session ended because it had no running agents and no clients."""
         self._closed = False
@@ -234,6 +234,7 @@ class SessionServer:
                 session = await self._host.open(spec, columns=columns, lines=lines, environ=environ)
             opened.append({"agent_id": session.agent_id, "endpoint": session.endpoint, "pid": session.pid})
             warnings += self._host.following.profile_warnings(session.agent_type)
+        self.asked.set()  # HTTP is served after the application's first frame, which must not wait for this
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PUBLISHED_SECONDS):  # the caller may use them at once
                 for agent in opened:

@@ -359,8 +359,8 @@ def drawing(screen: Screen, pen: Pen) -> None:
 def dump(terminal: Terminal, *, scrollback_lines: int | None = None) -> bytes:
     """Return the screens, the scrollback and all modes of a terminal as bytes for a new one of its size.
 
-    At most the newest `scrollback_lines` rows of the scrollback are included; None includes all. An
-    incomplete sequence comes last, so that the rest of it can follow.
+    At most the newest `scrollback_lines` rows of the scrollback are included; None includes all but those of
+    `dump_restored`. An incomplete sequence comes last, so that the rest of it can follow.
     """
     screen, stream = terminal.screen, terminal.stream
     pen = Pen(screen.table)
@@ -374,6 +374,13 @@ def dump(terminal: Terminal, *, scrollback_lines: int | None = None) -> bytes:
     _cursor(screen, pen)
     drawing(screen, pen)
     return pen.take().encode() + stream.unfinished
+
+
+def dump_restored(terminal: Terminal) -> bytes:
+    """Return the restored rows of a terminal for `Terminal.restore` of a new one, before its `dump`."""
+    pen = Pen(terminal.screen.table)
+    _lines(pen, map(unpacked, terminal.scrollback.restored_entries()), terminal.columns)
+    return pen.take().encode()
 
 
 def _main_screen(screen: Screen, pen: Pen, scrollback_lines: int | None) -> None:
@@ -399,14 +406,13 @@ def _alternate_screen(screen: Screen, pen: Pen) -> None:
 
 def _scrollback(screen: Screen, pen: Pen, rows: int | None) -> None:
     lines, columns = screen.lines, screen.columns
-    entries = [unpacked(entry) for entry in screen.scrollback.entries(rows)]
+    back = screen.scrollback
+    own = len(back) - back.restored
+    entries = [unpacked(entry) for entry in back.entries(own if rows is None else min(own, rows))]
     kept, goes_on = bool(entries), screen.main_buffer.rows[0].wrapped
     if goes_on and not kept:
         entries = [(Packed("x" * columns), False)]
-    for index, (line, continued) in enumerate(entries):
-        if index and not continued:
-            pen.parts.append("\r\n")
-        paint_line(pen, line, columns)
+    _lines(pen, entries, columns)
     if not entries:
         return
     pen.parts.append(
@@ -416,6 +422,13 @@ def _scrollback(screen: Screen, pen: Pen, rows: int | None) -> None:
     pen.parts.append(f"\x1b[{lines}H" + "\n" * (min(height, lines) - 1))
     if goes_on and not kept:
         pen.parts.append("\x1b[3J")
+
+
+def _lines(pen: Pen, entries: Iterable[tuple[Packed, bool]], columns: int) -> None:
+    for index, (line, continued) in enumerate(entries):
+        if index and not continued:
+            pen.parts.append("\r\n")
+        paint_line(pen, line, columns)
 
 
 def _wrapping(line: Packed, following: Packed, columns: int) -> str:

@@ -781,7 +781,7 @@ class Grid(pyte.Screen):
             self._break_below(y)
 
     def erase_in_display(self, how: int = 0, *_more: int, private: bool = False) -> None:
-        """ED: erase below (0), above (1), all (2), or the scrollback (3)."""
+        """ED: erase below (0), above (1), all (2), or the scrollback of this program (3)."""
         spare = private or self.iso_protection
         if how == 0:
             self.erase_in_line(0, private)
@@ -794,6 +794,8 @@ class Grid(pyte.Screen):
             self._erase_rows(0, self.lines, spare)
         elif how == 3:
             self.scrollback.clear()
+            if len(self.scrollback):  # the rows of an earlier run, which the screen does not continue
+                self.main_buffer.rows[0].wrapped = False
 
     def selective_erase_in_line(self, how: int = 0) -> None:
         self.erase_in_line(how, private=True)

@@ -185,7 +185,11 @@ _READ = 20_000  # Cells of lines with clusters that a change of width may read
 
 
 class Scrollback(Sequence[Line]):
-    """Lines above the screen, oldest first, bounded in rows and in bytes."""
+    """Lines above the screen, oldest first, bounded in rows and in bytes.
+
+    The oldest may have been restored from an earlier run. They are not the program's: it can neither clear
+    them nor get them back onto its screen; only lack of room drops them.
+    """
 
     def __init__(self, columns: int, limit: int, table: StyleTable, max_bytes: int | None = None) -> None:
         self.columns = columns
@@ -198,15 +202,32 @@ class Scrollback(Sequence[Line]):
         """Number of the first row of each entry, counted since the last change of width."""
         self._counts = array("I")  # Cells of each entry
         self._head = 0  # Dropped entries that are still in the lists
+        self._restored = 0  # Entries of an earlier run, including dropped ones that are still in the lists
         self._next = self._tail = self._bytes = self._dropped = 0
         self._shared: dict[int, int] = {}
         self._open = _CLOSED  # The line read last
 
+    def mark_restored(self) -> None:
+        """Declare all rows so far restored from an earlier run."""
+        self._pack_queue()
+        self._restored = len(self._entries)
+
+    @property
+    def restored(self) -> int:
+        """Rows that were restored from an earlier run; they are the first ones."""
+        self._pack_queue()
+        end = self._starts[self._restored] if self._restored < len(self._starts) else self._next
+        return max(0, end - self._first())
+
     def clear(self) -> None:
+        """Remove the program's rows. If there are restored ones, these keep their numbers."""
+        if restored := self.restored:
+            self._drop(len(self) - restored)
+            return
         self._dropped = self.total
         self._queue.clear()
         self._entries, self._starts, self._counts = [], array("q"), array("I")
-        self._head = self._next = self._tail = self._bytes = 0
+        self._head = self._restored = self._next = self._tail = self._bytes = 0
 
     def push(self, row: Row) -> None:
         """Add a row that left the screen; it must not be changed afterwards."""
@@ -266,6 +287,7 @@ class Scrollback(Sequence[Line]):
         self.columns = columns
         self._open = _CLOSED
         del self._entries[: self._head], self._counts[: self._head]
+        self._restored = max(0, self._restored - self._head)
         self._head = 0
         self._starts, self._next = array("q"), 0
         for height in reversed(self._heights()):
@@ -279,8 +301,9 @@ class Scrollback(Sequence[Line]):
         return self.pop_rows(self._next - self._starts[-1]) if self._next > self._first() else []
 
     def pop_rows(self, count: int) -> list[Row]:
+        """Take back at most `count` of the newest rows, for the screen; restored rows stay."""
         size = len(self)
-        rows = [self.row(index) for index in range(max(0, size - count), size)]
+        rows = [self.row(index) for index in range(max(self.restored, size - count), size)]
         self._drop(len(rows))
         return rows
 
@@ -329,6 +352,10 @@ class Scrollback(Sequence[Line]):
             first = max(first, bisect_left(self._starts, self._next - rows))
         return self._entries[first:]
 
+    def restored_entries(self) -> list[Entry]:
+        self._pack_queue()
+        return self._entries[self._head : self._restored]
+
     # Packing
 
     def _pack_queue(self) -> None:
@@ -355,7 +382,7 @@ class Scrollback(Sequence[Line]):
     def _pack(self, row: Row, joiner: Joiner | None) -> Joiner | None:
         line = pack(row)
         tail = row.size if row.cells is None else cell_count(line.text)
-        continued = row.wrapped and self._next > self._first()
+        continued = row.wrapped and len(self._entries) > max(self._head, self._restored)
         if continued and not line.text:
             line, tail = Packed(" ", (), line.fill), 1
         if continued and joiner is None:
@@ -439,6 +466,7 @@ class Scrollback(Sequence[Line]):
         self._dropped += self._first() - before
         if head > 1024 or head == count:
             del self._entries[:head], starts[:head], self._counts[:head]
+            self._restored = max(0, self._restored - head)
             self._head = 0
 
 
@@ -505,8 +533,8 @@ def _change_height(
 def _change_width(
     rows: list[Row], scrollback: Scrollback, cursor: Place, old: int, columns: int
 ) -> tuple[list[Row], Place]:
-    """Rewrap; the last row stays last, except for blank rows while the scrollback is empty."""
-    (x, y), lines, history = cursor, len(rows), len(scrollback)
+    """Rewrap; the last row stays last, except for blank rows while the program has no scrollback."""
+    (x, y), lines, history = cursor, len(rows), len(scrollback) - scrollback.restored
     if rows[0].wrapped:
         above = scrollback.pop_line()
         rows, y = above + rows, y + len(above)

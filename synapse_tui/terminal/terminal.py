@@ -79,6 +79,17 @@ class Terminal:
         self.screen.resize(max(1, lines), max(1, columns))
         return self._fed.take()
 
+    def restore(self, lines: bytes) -> None:
+        """Put lines of an earlier run above the blank screen of a new terminal; see `dump.History.render`.
+
+        The program can neither erase them nor get them back onto its screen.
+        """
+        if not lines:
+            return
+        self.feed(lines + b"\r\n")
+        self.feed(f"\x1b[{self.lines}H".encode() + b"\n" * self.cursor.y + b"\x1b[H")
+        self.scrollback.mark_restored()
+
     def take_damage(self) -> Damage:
         return self._taken.take()
 

@@ -111,11 +111,14 @@ class Viewport:
         if self.offset - before != pushed:
             return range(self.height)
         if damage.full or pushed:
-            return range(before, self.height)
+            return range(min(before, self.offset), self.height)
         return [row + before for row in damage.rows if row + before < self.height]
 
     def _follow_output(self) -> int:
-        """Follow the rows that were pushed into the scrollback, and return their number."""
+        """Follow the rows that were pushed into the scrollback, and return their number.
+
+        It is negative if the program has erased its own below restored ones, on which a scrolled view stays.
+        """
         pushed = self.terminal.scrolled_total - self._total
         self._total += pushed
         if self.offset:

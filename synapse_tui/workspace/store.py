@@ -342,6 +342,7 @@ class AgentHandover:
         fd: Master side of its PTY; -1 if it has exited.
         pending: Input that the kernel has not accepted yet.
         terminal: `dump` of its terminal.
+        restored: `dump_restored` of its terminal.
         signals: State of its detector that is not on the screen.
         tasks: Its tasks, oldest first.
         outbox: Its queued messages, in order.
@@ -365,6 +366,7 @@ class AgentHandover:
     columns: int = 80
     lines: int = 24
     terminal: bytes = b""
+    restored: bytes = b""
     signals: Mapping[str, object] = attribute(default_factory=lambda: _NOTHING)
     tasks: tuple[Mapping[str, object], ...] = ()
     outbox: tuple[Mapping[str, object], ...] = ()
@@ -401,7 +403,7 @@ class AgentHandover:
 
 _TEXTS = ("name", "cwd", "start", "context_id", "token")
 _NUMBERS = {"pid": 0, "fd": -1, "columns": 80, "lines": 24, "port": 0}
-_BINARY = ("pending", "terminal")
+_BINARY = ("pending", "terminal", "restored")
 _TABLES = ("spec", "signals", "environ", "exit", "extra")
 _LISTS = ("tasks", "outbox")
 

@@ -13,17 +13,33 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import psutil
 import pytest
 
 from synapse_tui.paths import shipped_profiles
 from tests.command_line import call
 from tests.e2e.tmux_terminal import TmuxTerminal
 from tests.ports import free_ports
+from tests.waiting import wait_until
 
 Launch = Callable[..., TmuxTerminal]
 Ready = Callable[[TmuxTerminal, int], list[str]]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 """Runs a command; one that starts no process in this process."""
+
+
+def alive(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
+    found = []
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def wait_for_end(*processes: psutil.Process) -> None:
+    """Wait until processes have ended; whoever their parent is by then may take note of it late."""
+    wait_until(lambda: not alive(processes), lambda: f"the end of {alive(processes)}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

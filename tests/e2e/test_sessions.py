@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from tests.asciicast import play
-from tests.e2e.conftest import Launch, Ready, Run
+from tests.e2e.conftest import Launch, Ready, Run, alive, wait_for_end
 from tests.e2e.test_signals import assert_clean
 from tests.e2e.tmux_terminal import TmuxTerminal
 from tests.waiting import PATIENCE, wait_until
@@ -45,13 +45,9 @@ def programs_of(run: Run) -> list[psutil.Process]:
     return [program for program in programs if "synapse_tui.dummy" in program.cmdline()]
 
 
-def alive(programs: list[psutil.Process]) -> list[psutil.Process]:
-    found = []
-    for program in programs:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if program.status() != psutil.STATUS_ZOMBIE:
-                found.append(program)
-    return found
+def kill(process: psutil.Process) -> None:
+    process.kill()
+    wait_for_end(process)
 
 
 def saved(run: Run, home: Path, count: int = 2) -> bool:
@@ -124,7 +120,7 @@ def test_quit_stops_everything(launch: Launch, agents: Ready, run: Run, home: Pa
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
     assert len(os.fsencode(path)) < 104
-    programs = programs_of(run)
+    host, programs = host_of(run), programs_of(run)
     leader(terminal, "q")
     terminal.wait_for("Leave synapse-tui?")
     terminal.keys("y")
@@ -133,7 +129,7 @@ def test_quit_stops_everything(launch: Launch, agents: Ready, run: Run, home: Pa
     assert_clean(terminal)
     assert sessions(run) == []
     assert last_end(home).endswith("at the terminal")
-    terminal.wait(lambda: not psutil.pid_exists(int(str(session["pid"]))), "the host to end")
+    wait_for_end(host)
     assert not list((home / ".a2a" / "registry").glob("synapse-*.json"))
 
 
@@ -350,6 +346,24 @@ def test_a_recording_of_the_screen_is_whole_at_detach(
     terminal.wait_for("--overwrite")
 
 
+def test_a_start_without_a_screen_waits_for_no_terminal(
+    run: Run, environ: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(PATIENT)
+    environ["PYTHONPATH"] = str(tmp_path)
+    started = run("synapse", "start", "dummy")
+    assert started.returncode == 0, started.stderr
+    assert run("synapse-tui", "kill", "--all").returncode == 0
+
+
+PATIENT = """
+import sys
+if "synapse_tui.daemon" in sys.orig_argv:
+    import synapse_tui.daemon.process
+    synapse_tui.daemon.process.FIRST_REQUEST = 1000.0  # for the terminal of a client
+"""
+
+
 def test_start_and_stop_without_a_screen(launch: Launch, run: Run, agents: Ready, home: Path) -> None:
     started = run("synapse", "start", "dummy", "--json", "--", "--word-delay", "0")
     assert started.returncode == 0, started.stderr
@@ -544,9 +558,7 @@ def test_messages_go_on_by_themselves_however_a_killed_session_is_started_again(
             for text in ("%%perm:may I?%%", f"first to {port}", f"second to {port}"):
                 assert run("synapse", "send", f"dummy-{port}", text, "--no-response").returncode == 0
         wait_until(partial(saved, run, home, 2), "the workspace to be saved")
-        host = host_of(run)
-        host.kill()
-        host.wait(30)
+        kill(host_of(run))
         started = run("synapse", "start", restarted)
         assert started.returncode == 0, started.stderr
         wait_until(
@@ -580,12 +592,10 @@ def test_a_watch_goes_on_after_its_host_was_killed(
         assert run("synapse", "start", "dummy:one").returncode == 0
         wait_until(lambda: all(record["status"] == "READY" for record in records(home)), "a ready agent")
         wait_until(partial(saved, run, home, 1), "the workspace to be saved")
-        host = host_of(run)
         assert run("synapse", "send", "one", "a long job", "--no-response").returncode == 0
         task_id = json.loads(run("synapse", "watch", "one", *order).stdout)["task"]
         wait_until(lambda: watch_row() == (task_id, 1, "on"), "the first nudge")
-        host.kill()
-        host.wait(30)
+        kill(host_of(run))
         assert run("synapse", "start", "dummy:one").returncode == 0
         wait_until(lambda: watch_row() == (task_id, 2, "gave up"), "one more nudge")
         nudges = [entry["text"] for entry in dummy_log("submit") if str(entry["text"]).endswith("go on")]
@@ -668,8 +678,7 @@ def test_a_killed_host_leaves_a_clean_terminal_and_a_workspace_that_can_be_decli
     host.kill()
     terminal.wait_for("the host of session 'project' ended")
     assert_clean(terminal)
-    _, left = psutil.wait_procs(children, timeout=10)
-    assert not left
+    wait_for_end(*children)
     assert sessions(run) == []
     terminal.keys("clear; synapse-tui", "Enter")
     terminal.wait_for("Reopen the last workspace?")

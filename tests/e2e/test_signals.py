@@ -11,9 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.e2e.conftest import Launch, Ready
+from tests.e2e.conftest import Launch, Ready, wait_for_end
 from tests.e2e.tmux_terminal import TmuxTerminal
-from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -49,8 +48,7 @@ def test_a_signal_ends_it_cleanly(launch: Launch, agents: Ready, number: signal.
     assert children
     terminal.kill_command(number)
     assert_clean(terminal)
-    _, alive = psutil.wait_procs(children, timeout=PATIENCE)
-    assert not alive
+    wait_for_end(*children)
 
 
 def test_kill_9_leaves_no_child_and_the_next_start_cleans_the_registry(
@@ -64,8 +62,7 @@ def test_kill_9_leaves_no_child_and_the_next_start_cleans_the_registry(
     terminal.wait(lambda: len(list(registry.glob("synapse-*.json"))) == 2, "two records")
     children = descendants(pid)
     terminal.kill_command(signal.SIGKILL)
-    _, alive = psutil.wait_procs(children, timeout=PATIENCE)
-    assert not alive
+    wait_for_end(*children)
     hosts = {json.loads(path.read_text())["host"] for path in registry.glob("synapse-*.json")}
     assert [host.partition(":")[0] for host in hosts] == [str(pid)]
     listed = subprocess.run(
@@ -101,8 +98,7 @@ def test_a_terminal_that_goes_away_ends_it(launch: Launch, agents: Ready) -> Non
     assert pid is not None
     processes = [psutil.Process(pid), *descendants(pid)]
     terminal.close()
-    _, alive = psutil.wait_procs(processes, timeout=PATIENCE)
-    assert not alive
+    wait_for_end(*processes)
 
 
 CRASH = """
@@ -140,7 +136,6 @@ def test_a_crash_leaves_a_clean_terminal_and_no_child(
     (tmp_path / "fail").touch()
     terminal.wait(lambda: terminal.flag("alternate_on") == "0", "the crash")
     assert_clean(terminal)
-    _, alive = psutil.wait_procs(children, timeout=PATIENCE)
-    assert not alive
+    wait_for_end(*children)
     log = (home / ".synapse" / "logs" / "synapse-tui.log").read_text()
     assert "a defect that nobody caught" in log

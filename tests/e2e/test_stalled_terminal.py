@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.waiting import wait_until
@@ -52,6 +53,32 @@ def unread_terminal(request: pytest.FixtureRequest, environ: dict[str, str], pro
     subprocess.run(
         ["synapse-tui", "kill", "--all", "--yes"], env=environ, cwd=project, check=True, capture_output=True
     )
+
+
+def fill(pid: int) -> None:
+    """Fill what the terminal of a process holds, so that the next write to it waits for a reader."""
+    descriptor = os.open(f"/proc/{pid}/fd/1", os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    with contextlib.suppress(BlockingIOError):
+        while os.write(descriptor, b" " * 65536):
+            pass
+    os.close(descriptor)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds the terminal in /proc")
+@pytest.mark.parametrize("unread_terminal", ["session"], indirect=True)
+def test_the_client_ends_although_its_host_does_not_answer_either(unread_terminal: int, home: Path) -> None:
+    registry = home / ".a2a" / "registry"
+    wait_until(lambda: len(list(registry.glob("synapse-*.json"))) == 2, "two records")
+    agent = json.loads(next(registry.glob("synapse-*.json")).read_text())["pid"]
+    host = psutil.Process(agent).ppid()
+    os.kill(host, signal.SIGSTOP)
+    try:
+        fill(unread_terminal)
+        os.kill(unread_terminal, signal.SIGTERM)
+        ended = wait_until(lambda: os.waitid(os.P_PID, unread_terminal, os.WEXITED | os.WNOHANG | os.WNOWAIT))
+        assert (ended.si_code, ended.si_status) == (os.CLD_EXITED, 10)
+    finally:
+        os.kill(host, signal.SIGCONT)
 
 
 def test_agents_and_http_go_on(

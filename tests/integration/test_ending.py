@@ -34,13 +34,16 @@ if os.fork():
 os.setsid()
 if os.fork():
     os._exit(0)
-print("PID", os.getpid(), flush=True)
+os.write(1, b"PID %d\\n" % os.getpid())
 null = os.open(os.devnull, os.O_RDWR)
 for number in range(3):
     os.dup2(null, number)
 time.sleep(1000)
 """
-"""Leaves its session and its parents, as daemons do, and heeds no polite signal."""
+"""Leaves its session and its parents, as daemons do, and heeds no polite signal.
+
+Its line is one write: two daemons share a terminal, and unbuffered output is written word by word.
+"""
 
 STARTER = f"""
 import subprocess, sys, time

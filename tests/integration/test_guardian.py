@@ -24,25 +24,28 @@ from synapse_tui.pty.guardian_process import (
 from tests.integration.pty_harness import Harness, descriptors, runs, until
 
 OWNER = """
-import asyncio, json, os, sys
+import asyncio, json, os, re, sys
 from pathlib import Path
 from synapse_tui.pty import Guardian, PtyProcess, ReadScheduler
 
 async def main():
     guardian = Guardian(sys.argv[3] or sys.executable)
-    scheduler, output = ReadScheduler(), bytearray()
+    scheduler, outputs = ReadScheduler(), []
     processes = []
+    def announced():
+        return [int(pid) for output in outputs for pid in re.findall(rb"PID (\\d+)\\r\\n", output)]
     for command in json.loads(sys.argv[1]):
         process = PtyProcess.spawn(
             command, cwd=Path("/"), env={**os.environ, "SYNAPSE_AGENT_ID": f"synapse-dummy-{os.getpid()}"},
             columns=80, lines=24, guardian=guardian
         )
-        process.start(scheduler, on_data=output.extend, on_exit=lambda status: None)
+        outputs.append(bytearray())
+        process.start(scheduler, on_data=outputs[-1].extend, on_exit=lambda status: None)
         processes.append(process)
-    while output.count(b"PID ") < int(sys.argv[2]):
+    while len(announced()) < int(sys.argv[2]):
         await asyncio.sleep(0.01)
-    pids = [int(word) for word in output.decode().replace("PID ", " ").split() if word.isdigit()]
-    print(json.dumps({"pids": [p.pid for p in processes] + pids, "guardian": guardian.pid}), flush=True)
+    pids = [p.pid for p in processes] + announced()
+    print(json.dumps({"pids": pids, "guardian": guardian.pid}), flush=True)
     await asyncio.sleep(1000)
 
 asyncio.run(main())
@@ -53,11 +56,11 @@ GRANDCHILDREN = ["/bin/sh", "-c", "sh -c 'echo PID $$; sleep 1000; :' & echo PID
 FOREVER = "echo PID $$; while :; do sleep 1000; done"
 DEAF = ["/bin/sh", "-c", f"trap '' HUP TERM INT; sh -c '{FOREVER}' & {FOREVER}"]
 TOOLS_CODE = """
-import subprocess, signal, time
+import os, subprocess, signal, time
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 for options in ({"start_new_session": True}, {"process_group": 0}):
     child = subprocess.Popen(["sleep", "1000"], stdin=-3, stdout=-3, stderr=-3, **options)
-    print("PID", child.pid, flush=True)
+    os.write(1, b"PID %d\\n" % child.pid)
 time.sleep(1000)
 """
 TOOLS = [sys.executable, "-S", "-c", TOOLS_CODE]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +15,8 @@ from synapse_tui.daemon.project import ProjectFiles
 from synapse_tui.errors import UnknownProfile
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths
-from tests.waiting import until
+from synapse_tui.settings import Settings, load_settings
+from tests.waiting import PATIENCE, until
 
 PROFILE = "command: /bin/cat\n"
 TABLE = "| kind | keywords | agent |\n|-|-|-|\n| t | test | codex |\n"
@@ -83,6 +87,47 @@ async def test_a_profile_that_was_trusted_can_be_opened_at_once(tmp_path):
     files.trust(host)
     assert host.check(AgentSpec("cat"), {"PATH": "/bin"})[0].command == "/bin/cat"
     assert asked(files) == ["cat.md"], "now that there is such a type"
+
+
+class Pause:
+    """Stops the readings of a module in their threads, after they have read."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+        self.reached, self.go_on = threading.Event(), threading.Event()
+        monkeypatch.setattr(f"{module}.load_settings", self._load)
+
+    def _load(self, *args: Any, **options: Any) -> Settings:
+        settings = load_settings(*args, **options)
+        self.reached.set()
+        assert self.go_on.wait(PATIENCE)
+        return settings
+
+
+@pytest.mark.parametrize("by_the_host_first", [False, True])
+async def test_two_readings_at_once_lose_no_question(tmp_path, monkeypatch, by_the_host_first):
+    """A person reads the files again while the host, which has seen the change too, reads them itself."""
+    files = made(tmp_path)
+    host = files.new_host(files.folder)
+    asks = Pause(monkeypatch, "synapse_tui.daemon.project"), files.read_again
+    follows = Pause(monkeypatch, "synapse_tui.host.following"), lambda host: host.following.read_again()
+    (first, read), (second, read_too) = (follows, asks) if by_the_host_first else (asks, follows)
+    put(files, "settings.json", json.dumps({"tui.layout": "grid"}))
+    begun = asyncio.create_task(read(host))
+    await until(first.reached.is_set, "the first one")
+    other = asyncio.create_task(read_too(host))
+    await until(second.reached.is_set, "the second one")
+    second.go_on.set()
+    if not by_the_host_first:
+        await other
+    first.go_on.set()
+    await asyncio.gather(begun, other)
+    assert asked(files) == ["settings.json"]
+    assert host.profiles is files.profiles
+    await host.following.read_again()
+    assert asked(files) == ["settings.json"], "also after the host has read once more"
+    files.trust(host)
+    await host.following.read_again()
+    assert host.settings.text("tui.layout") == "grid"
 
 
 async def test_a_running_host_lives_by_the_settings_that_are_trusted(tmp_path):

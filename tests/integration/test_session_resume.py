@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.agents.adoption import read_handover
 from synapse_tui.agents.console import Past
 from synapse_tui.errors import SpawnError
 from synapse_tui.model import AgentState, TaskState
@@ -20,6 +21,7 @@ from synapse_tui.sessions.client import START_SECONDS, HostSilent, reach_or_star
 from synapse_tui.sessions.places import SessionPlace
 from synapse_tui.sessions.wire import encode
 from synapse_tui.terminal import Terminal, capture_history
+from synapse_tui.workspace import Handover
 from tests.integration.session_rig import Rig, open_rig, until
 from tests.waiting import PATIENCE
 
@@ -87,6 +89,32 @@ async def test_the_lines_of_before_stand_above(tmp_path):
         await rig.session.stop()
         raw = (rig.logs / f"{rig.session.agent_id}.log").read_bytes()
         assert MARK.encode() not in raw
+    finally:
+        await rig.session.stop()
+
+
+async def test_the_lines_of_before_stay_when_the_agent_draws_all_anew(tmp_path):
+    rig = Rig(tmp_path, before=Past(b"\r\n".join(b"line %d" % number for number in range(9)), BEFORE))
+    rig.session.start(100, 30)
+    try:
+        await rig.ready()
+        back = lines(rig.session.terminal)
+        await rig.done(rig.send("hello"))
+        rig.session.resize(60, 12)
+        await until(lambda: rig.records("resize"), "the agent to see its size")
+        answered = await rig.done(rig.send("hello"))  # what it draws after the resize comes before
+        assert answered.state is TaskState.COMPLETED
+        assert lines(rig.session.terminal)[: len(back)] == back
+        handover = Handover.read(Handover("test", agents=(await rig.session.hand_over(),)).write()).agents[0]
+        second = Rig(tmp_path, adopted=read_handover(handover))
+        second.session.start(handover.columns, handover.lines)
+        try:
+            second.session.resize(100, 40)
+            await second.done(second.send("hello"))
+            assert lines(second.session.terminal)[: len(back)] == back
+            assert MARK not in second.session.recent_text()
+        finally:
+            await second.session.stop()
     finally:
         await rig.session.stop()
 

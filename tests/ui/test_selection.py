@@ -23,6 +23,11 @@ def select(
     return selection
 
 
+def shown(viewport: Viewport) -> list[str]:
+    found = (viewport.shown(row) for row in range(viewport.height))
+    return [line.text.rstrip() for line in found if line is not None]
+
+
 def test_both_ends_belong_to_the_selection(terminal):
     terminal.feed(b"abcdef")
     assert select(terminal, (0, 1), (0, 3)).text == "bcd"
@@ -66,6 +71,33 @@ def test_lines_keep_their_place_while_output_pushes_them_up(terminal):
     viewport.absorb()
     assert selection.text == "b"
     assert not selection.changed()
+
+
+def test_a_scrolled_view_stays_on_restored_rows_when_the_program_erases_its_own(terminal):
+    terminal.restore(b"\r\n".join(b"earlier %d" % number for number in range(9)))
+    terminal.feed(b"x\r\n" * 12)
+    viewport = Viewport(terminal)
+    viewport.absorb()
+    viewport.scroll_to(len(terminal.scrollback) - 1)
+    before = shown(viewport)
+    assert before[0] == "earlier 1"
+    terminal.feed(b"\x1b[2J\x1b[3J\x1b[Hy")
+    viewport.absorb()
+    assert shown(viewport) == before
+    viewport.scroll_to(2)
+    terminal.feed(b"\x1b[Hz")
+    assert list(viewport.absorb()) == [2]
+
+
+def test_rows_that_move_into_a_scrolled_view_are_drawn_again(terminal):
+    terminal.restore(b"a\r\nb\r\nc")
+    terminal.feed(b"1\r\n2\r\n3\r\n4\r\n5")
+    viewport = Viewport(terminal)
+    viewport.absorb()
+    viewport.scroll_to(3)
+    terminal.feed(b"\x1b[3J")
+    assert set(viewport.absorb()) >= {2, 3}
+    assert shown(viewport) == ["b", "c", "2", "3"]
 
 
 def test_output_under_the_selection_is_noticed(terminal):

@@ -25,6 +25,7 @@ AGENT = AgentHandover(
     columns=120,
     lines=40,
     terminal="\x1b[31m漢字".encode(),
+    restored="前の行".encode(),
     signals={"status": "working"},
     tasks=({"id": "a"}, {"id": "b"}),
     outbox=({"task_id": "b"},),
