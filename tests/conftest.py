@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from tests.postgres_kit import Server, server_or_skip
+from tests.needs import lack
+from tests.postgres_kit import Server, running
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -42,6 +43,22 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave one test of all that lack the same thing: it is skipped, and says how many it stands for."""
+    lacking: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        names = {mark.name for mark in item.iter_markers()} | set(getattr(item, "fixturenames", ()))
+        if reason := lack(names):
+            lacking.setdefault(reason, []).append(item)
+    left_out = set()
+    for reason, (first, *others) in lacking.items():
+        first.add_marker(pytest.mark.skip(reason=f"{reason} (tests: {1 + len(others)})"))
+        config.hook.pytest_deselected(items=others)
+        left_out |= set(others)
+    items[:] = [item for item in items if item not in left_out]
+
+
 def pytest_collection_finish() -> None:
     """Collect garbage less often, and not among what is loaded by now: that takes a quarter of the time."""
     gc.collect()
@@ -52,7 +69,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     """A PostgreSQL server of these tests alone; they are skipped where there is none."""
-    with server_or_skip() as server:
+    with running() as server:
         yield server
 
 
