@@ -85,8 +85,7 @@ def test_a_program_without_a_composer_has_no_empty_one_and_asks_nothing(name: st
 def test_drafts_are_read_by_rules_and_without(name: str) -> None:
     pasted = "hello" if name == "composer-odd" else "one line"
     ruled = known(name)
-    drafts = [
-        [each.draft.strip() for each in both] for _, both in readings(name, ruled, without_rules(ruled))
-    ]
-    assert [pasted, pasted] in drafts
-    assert ["", ""] in drafts
+    both = (ruled, without_rules(ruled))
+    seen = [[(each.draft.strip(), each.empty) for each in found] for _, found in readings(name, *both)]
+    assert [(pasted, False)] * 2 in seen
+    assert [("", True)] * 2 in seen
