@@ -108,10 +108,10 @@ def test_where_nobody_agrees_the_frame_around_the_cursor_is_that_of_tmux(tmp_pat
     compared = 0
     for step, terminal, tmux in beside_tmux(load("gemini"), tmp_path):
         if step.place in ALONE["gemini"]:
-            (x, y), cursor = tmux.cursor(), terminal.cursor
+            ((x, y), rows), cursor = tmux.shown(), terminal.cursor
             assert cursor.x == x
             ours = characters(terminal)[cursor.y - FRAME : cursor.y + 1]
-            assert list(row_differences(ours, tmux.rows()[y - FRAME : y + 1], "tmux")) == []
+            assert list(row_differences(ours, rows[y - FRAME : y + 1], "tmux")) == []
             compared += 1
     assert compared == len(ALONE["gemini"])
 
