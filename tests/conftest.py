@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-import shutil
 import signal
-import tempfile
 from collections import Counter, deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +12,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from tests.postgres_kit import Server, server_or_skip
+from tests.needs import lack
+from tests.postgres_kit import Server, running
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -39,9 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         # Compiling is most of what the start of a host takes; hundreds share what was compiled once.
-        folder = tempfile.mkdtemp(prefix="synapse-bytecode-")
-        os.environ["PYTHONPYCACHEPREFIX"] = folder
-        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        os.environ.setdefault("PYTHONPYCACHEPREFIX", str(config.rootpath / ".pytest_cache" / "bytecode"))
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -51,13 +48,17 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    _leave_out_what_is_lacking(config, items)
+    workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
+    if workers > 1:
+        _deal_out(items, workers)
+
+
+def _deal_out(items: list[pytest.Item], workers: int) -> None:
     """Mix tests that wait with tests that compute, and give each worker its share of the slow ones first.
 
     In the order of the folders all workers would compute at the same time, and wait for one test at the end.
     """
-    workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
-    if workers == 1:
-        return
     sizes = Counter(item.path.parent for item in items)
     seen: Counter[Path] = Counter()
     places: dict[Path, float] = {}  # of a file among the tests of its folder, from 0 to 1
@@ -79,6 +80,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             items.append(rest.popleft())
 
 
+def _leave_out_what_is_lacking(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave one test of all that lack the same thing: it is skipped, and says how many it stands for."""
+    lacking: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        names = {mark.name for mark in item.iter_markers()} | set(getattr(item, "fixturenames", ()))
+        if reason := lack(names):
+            lacking.setdefault(reason, []).append(item)
+    left_out = set()
+    for reason, (first, *others) in lacking.items():
+        first.add_marker(pytest.mark.skip(reason=f"{reason} (tests: {1 + len(others)})"))
+        config.hook.pytest_deselected(items=others)
+        left_out |= set(others)
+    items[:] = [item for item in items if item not in left_out]
+
+
 def pytest_collection_finish() -> None:
     """Collect garbage less often, and not among what is loaded by now: that takes a quarter of the time."""
     gc.collect()
@@ -89,7 +105,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     """A PostgreSQL server of these tests alone; they are skipped where there is none."""
-    with server_or_skip() as server:
+    with running() as server:
         yield server
 
 

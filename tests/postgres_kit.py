@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-import pytest
-
 PASSWORD = "p@ss/w:rd?#%"
 """Has every character that means something in a URL."""
 _QUICK = "-c fsync=off -c full_page_writes=off -c listen_addresses="
@@ -176,12 +174,3 @@ def _server_user() -> str | None:
             continue
         return name
     return None
-
-
-@contextmanager
-def server_or_skip() -> Iterator[Server]:
-    """A server, or a skipped test with the reason."""
-    if reason := why_not():
-        pytest.skip(reason)
-    with running() as server:
-        yield server

@@ -10,7 +10,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import synapse_tui
@@ -101,13 +101,14 @@ def texts() -> dict[str, str]:
     """Return every text, with values as `{0}`, and the file that says it first."""
     found: dict[str, str] = {}
     paths = [path for path in sorted(PRODUCT.rglob("*.py")) if str(path.relative_to(PRODUCT)) not in UNSAID]
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
-    errors = error_classes(trees.values())
-    for path, tree in trees.items():
+    sources = {path: path.read_text(encoding="utf-8") for path in paths}
+    modules = {path: [*ast.walk(ast.parse(source))] for path, source in sources.items()}
+    errors = error_classes(modules.values())
+    for path, nodes in modules.items():
         reader = _Reader(errors)
-        said = [*reader.read(tree)]
-        if str(path.relative_to(PRODUCT)).startswith(REASONS) and "sqlalchemy" not in path.read_text():
-            said += reader.sentences(tree)
+        said = [*reader.read(nodes)]
+        if str(path.relative_to(PRODUCT)).startswith(REASONS) and "sqlalchemy" not in sources[path]:
+            said += reader.sentences(nodes)
         for text in map(str.strip, said):
             if _SAYS.search(re.sub(r"\{\d+\}", "", text)):
                 found.setdefault(text, str(path.relative_to(PRODUCT)))
@@ -118,12 +119,12 @@ def texts() -> dict[str, str]:
     return {text: where for text, where in found.items() if text}
 
 
-def error_classes(trees: Iterable[ast.Module]) -> set[str]:
+def error_classes(modules: Iterable[Sequence[ast.AST]]) -> set[str]:
     """Return the names of SynapseError and of all classes derived from it."""
     bases = {
         node.name: {ast.unparse(base).rpartition(".")[2] for base in node.bases}
-        for tree in trees
-        for node in ast.walk(tree)
+        for nodes in modules
+        for node in nodes
         if isinstance(node, ast.ClassDef)
     }
     known = {"SynapseError"}
@@ -139,9 +140,11 @@ class _Reader:
         self._errors = errors
         self._constants: dict[str, ast.expr] = {}
 
-    def read(self, tree: ast.Module) -> Iterator[str]:
-        self._constants = dict(_assigned(tree.body))
-        for node in ast.walk(tree):
+    def read(self, nodes: Sequence[ast.AST]) -> Iterator[str]:
+        module = nodes[0]
+        assert isinstance(module, ast.Module)
+        self._constants = dict(_assigned(module.body))
+        for node in nodes:
             if isinstance(node, ast.Call):
                 for argument in self._said(node):
                     yield from self.templates(argument)
@@ -174,10 +177,10 @@ class _Reader:
                     for argument in call.args:
                         yield from self.templates(argument)
 
-    def sentences(self, tree: ast.Module) -> Iterator[str]:
+    def sentences(self, nodes: Sequence[ast.AST]) -> Iterator[str]:
         """Return all that has at least two words and is neither documentation nor for the log."""
-        other = {id(part) for node in ast.walk(tree) for part in _unsaid(node)}
-        for node in ast.walk(tree):
+        other = {id(part) for node in nodes for part in _unsaid(node)}
+        for node in nodes:
             if id(node) not in other and isinstance(node, ast.Constant | ast.JoinedStr):
                 yield from (text for text in self.templates(node) if _TWO_WORDS.search(text))
 

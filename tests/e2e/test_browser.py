@@ -7,7 +7,6 @@ import contextlib
 import json
 import logging
 import os
-import shutil
 import signal
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -20,9 +19,9 @@ from synapse_tui.a2a.network import bind_loopback
 from synapse_tui.a2a.routes import build_app
 from synapse_tui.a2a.server import AgentServer
 from tests.fake_agent import FakeAgent
+from tests.needs import CHROMIUM
 from tests.streams import listening
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -41,9 +40,7 @@ PAGES = Path(__file__).parent
 WAYS = 19
 """Requests that the page of attack.html makes of each name."""
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to try it with"),
-]
+pytestmark = pytest.mark.chromium
 
 
 class Website:

@@ -1,15 +1,12 @@
-"""Plays recordings of real agents through a terminal and detectors, at the times at which they were made."""
+"""Plays recordings through a terminal and detectors, at the times at which they were made."""
 
 from __future__ import annotations
 
 import base64
-import json
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from synapse_tui.agents.composer import ComposerReading
@@ -18,13 +15,7 @@ from synapse_tui.agents.state import StateDetector
 from synapse_tui.model import AgentState
 from synapse_tui.terminal import Terminal, TerminalEvent
 from tests.profiles import shipped
-
-AGENTS = ("claude", "codex", "gemini", "opencode", "copilot")
-SHARED = Path(os.environ.get("SYNAPSE_SHARED") or Path(__file__).parents[3] / "shared")
-MISSING = not (SHARED / "captures").is_dir()
-MISSING_REASON = "the recordings are not here (SYNAPSE_SHARED names their folder)"
-CAPTURES = Path(__file__).parents[1] / "captures"
-"""Short recordings that come with the tests."""
+from tests.terminal.recordings import facts_of, output_of
 
 Change = tuple[bytes, bytes | Callable[[re.Match[bytes]], bytes]]
 """A pattern and what stands in its place."""
@@ -79,8 +70,9 @@ class Replay:
 
 
 @cache
-def profile(agent: str) -> Profile:
-    return shipped().profiles[agent]
+def profile(name: str) -> Profile:
+    """The profile of the agent of a recording: its name begins with the agent's."""
+    return shipped().profiles[name.split("-", maxsplit=1)[0]]
 
 
 @cache
@@ -144,9 +136,7 @@ def replays(
 
 def recording(name: str, changes: Sequence[Change]) -> tuple[dict[str, Any], Iterator[bytes]]:
     """What was recorded, and the pieces of its output with the changes made to them."""
-    stem = str(SHARED / "captures" / f"{name}-full") if name in AGENTS else str(CAPTURES / name)
-    record: dict[str, Any] = json.loads(Path(f"{stem}.json").read_text())
-    data = Path(f"{stem}.bin").read_bytes()
+    record, data = facts_of(name), output_of(name)
     ends = [rest[0] + rest[1] for _, kind, *rest in record["events"] if kind == "o"]
     for change in changes:
         changed, ends = _changed(data, ends, change)

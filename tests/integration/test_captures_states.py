@@ -1,4 +1,4 @@
-"""Recordings of the real agents, replayed with their own timing: state and composer at every moment."""
+"""Recordings of agents, replayed with their own timing: state and composer at every moment."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from synapse_tui.agents.delivery.typist import FRAME
 from synapse_tui.model import AgentState
 from synapse_tui.terminal import Terminal, TerminalEvent
 from synapse_tui.terminal.events import ProgramStatus
-from tests.integration.capture_replay import AGENTS, MISSING, MISSING_REASON, recording, replay
+from tests.integration.capture_replay import recording, replay
+from tests.terminal.recordings import AGENTS, case
 
+DUMMIES = ("dummy", "dummy-alternate", "dummy-progress", "dummy-quiet")
+"""The built-in agent: with all its signals, on the alternate screen, with progress only, without any."""
 READY, WORKING, WAITING = AgentState.READY, AgentState.PROCESSING, AgentState.WAITING
-
-pytestmark = pytest.mark.skipif(MISSING, reason=MISSING_REASON)
 
 
 def pasted(keys: list[tuple[float, bytes]]) -> tuple[float, str]:
@@ -22,7 +23,7 @@ def pasted(keys: list[tuple[float, bytes]]) -> tuple[float, str]:
     return time, data.removeprefix(b"\x1b[200~").split(b"\x1b[201~")[0].decode().removesuffix("\r")
 
 
-@pytest.fixture(params=AGENTS)
+@pytest.fixture(params=[case(agent) for agent in (*DUMMIES, *AGENTS)])
 def agent(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -67,7 +68,8 @@ def test_no_message_could_be_typed_into_a_dialog(agent: str) -> None:
 @pytest.mark.parametrize(("scene", "seconds"), [("slow", 6.5), ("hang", 4.5)])
 def test_processing_while_it_works(agent: str, scene: str, seconds: float) -> None:
     enter = replay(agent).keys(scene)[-1][0]
-    assert replay(agent).states(enter + 0.6, enter + seconds) == {WORKING}
+    until = enter + (1.4 if agent in DUMMIES else seconds)
+    assert replay(agent).states(enter + 0.6, until) == {WORKING}
 
 
 def test_ready_between_two_turns(agent: str) -> None:
@@ -86,15 +88,22 @@ NOT_READY = {
 }
 
 
-@pytest.mark.parametrize("scene", ["paste-delay", "long-paste", "long-line", "raw-lf", "slow", "perm"])
+LOST = ("codex", "gemini")
+"""Those that lose an Enter in the write of a paste."""
+NO_DRAFT = NOT_READY | {("copilot", "slow")}  # it drew nothing between the paste and Enter
+DRAFTS = [
+    case(agent, scene)
+    for scene in ("paste-delay", "long-paste", "long-line", "raw-lf", "slow", "perm")
+    for agent in (*DUMMIES, *AGENTS)
+    if (agent, scene) not in NO_DRAFT
+]
+
+
+@pytest.mark.parametrize(("agent", "scene"), DRAFTS)
 def test_drafts_are_read(agent: str, scene: str) -> None:
-    if (agent, scene) in NOT_READY:
-        pytest.skip("a dialog is up")
     found = replay(agent)
     keys = [(time, data) for time, data in found.keys(scene) if data != b"\x15"]
     time, text = pasted(keys)
-    if (agent, scene) == ("copilot", "slow"):
-        pytest.skip("it drew nothing between the paste and Enter")
     enter = next(when for when, data in keys if data == b"\r")
     moments = found.between(time, enter + 0.5)
     shown = [moment for moment in moments if moment.reading.shows(text)]
@@ -102,13 +111,12 @@ def test_drafts_are_read(agent: str, scene: str) -> None:
     assert not [moment for moment in found.between(shown[0].time, enter) if not moment.reading.shows(text)]
 
 
+@pytest.mark.parametrize("agent", [case(agent) for agent in LOST])
 def test_a_draft_that_enter_did_not_send_is_seen(agent: str) -> None:
     """Enter in the same write was lost by some: their draft must not look sent."""
     found = replay(agent)
     _, text = pasted(found.keys("submit-onewrite"))
     again = [when for when, data in found.keys("submit-onewrite")[1:] if data == b"\r"]
-    if not again or agent == "opencode":
-        pytest.skip("the first Enter sent it")
     assert found.at(again[0] - 0.01).reading.shows(text)
     assert found.at(again[0] - 0.01).state is READY
 
@@ -146,6 +154,7 @@ OTHER_ORDER = {
     ("codex", "perm-deny"): ASKED,  # it goes on for a moment after the denial
     ("opencode", "perm-deny"): ASKED,
     ("codex", "sbox"): PROMPT,  # its sandbox needs no leave
+    **{(each, "perm-deny"): ASKED for each in DUMMIES},  # it goes on with the rest of the message
     ("copilot", "perm"): [READY, WORKING, WAITING, WORKING, WAITING],  # asks twice
     ("copilot", "perm-deny"): [WAITING, WORKING, READY, AgentState.UNKNOWN, READY],  # Escape arms "rewind"
 }
@@ -163,9 +172,10 @@ def note_status(told: list[str], event: TerminalEvent) -> None:
         told.append(event.state)
 
 
-def test_an_agent_that_says_it_is_done_draws_nothing_later_than_a_frame() -> None:
+@pytest.mark.parametrize("agent", [case("dummy"), case("codex")])
+def test_an_agent_that_says_it_is_done_draws_nothing_later_than_a_frame(agent: str) -> None:
     """What the delivery relies on between two turns; until the next key, size or turn."""
-    record, output = recording("codex", ())
+    record, output = recording(agent, ())
     told: list[str] = [""]
     terminal = Terminal(record["cols"], record["rows"], listener=partial(note_status, told))
     shown, done = "", float("inf")

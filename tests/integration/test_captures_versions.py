@@ -1,4 +1,4 @@
-"""Recordings of the agents as another version might have written them: other glyphs and words, fewer signals.
+"""Recordings of agents as another version might have written them: other glyphs and words, fewer signals.
 
 What no rule knows any more may be UNKNOWN, which holds messages; it must never look READY.
 """
@@ -14,15 +14,13 @@ import pytest
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.model import AgentState
 from tests.integration.capture_replay import (
-    AGENTS,
-    MISSING,
-    MISSING_REASON,
     Change,
     Replay,
     profile,
     replay,
     replays,
 )
+from tests.terminal.recordings import case
 
 READY, WORKING, WAITING = AgentState.READY, AgentState.PROCESSING, AgentState.WAITING
 UNKNOWN = AgentState.UNKNOWN
@@ -31,8 +29,6 @@ GRACE = 0.6
 """Seconds after Enter in which the agent's screen does not tell yet that it works."""
 TITLE = rb"\x1b\][02];([^\x07\x1b]*)(?:\x07|\x1b\\)"
 STATUS = rb"\x1b\]7501;state=%s[^\x07\x1b]*(?:\x07|\x1b\\)"
-
-pytestmark = pytest.mark.skipif(MISSING, reason=MISSING_REASON)
 
 
 def text(old: str, new: str) -> Change:
@@ -57,6 +53,8 @@ def told(match: re.Match[bytes]) -> bytes:
 
 
 NO_TITLE: Change = (TITLE, b"")
+NO_PROGRESS: Change = (rb"\x1b\]9;4;[^\x07\x1b]*(?:\x07|\x1b\\)", b"")
+FOOTER = text(" · working", " · at work")
 PROGRESS: tuple[Change, ...] = ((TITLE, told), (rb"Interrupted", b"\x1b]9;4;0\x07Interrupted"))
 """What Claude Code tells besides where it knows the terminal: OSC 9;4 from Enter to the end of the turn."""
 SPINNER = "(?:⠂|⠐)"
@@ -125,6 +123,26 @@ VERSIONS = (
     v("copilot", "other spinner and word", text("(?:●|◎|◉|○)", "◐"), text("Working", "Musing…"), same=True),
     v("copilot", "other dialog", text("❯", "▶")),
     v("copilot", "other mode", text("Interactive", "interactive")),
+    v("dummy", "no title", NO_TITLE, same=True),
+    v("dummy", "other spinner", title(SPINNER, "◴"), same=True),
+    v("dummy", "other star and hand", title("✳", "✶"), title("✋", "☞"), same=True),
+    v("dummy", "title always idle", title(f"{SPINNER} Working", "✳ Ready"), same=True),
+    v("dummy", "no status", without_status(), same=True),
+    v("dummy", "other status words", text("state=working", "state=running"), same=True),
+    v("dummy", "never tells that it works", without_status(b"working"), stale=True),
+    v("dummy", "never tells that it is blocked", without_status(b"blocked"), same=True),
+    v("dummy", "no status, other spinner", without_status(), title(SPINNER, "◴")),
+    v("dummy", "no status, no title, other footer", without_status(), NO_TITLE, FOOTER),
+    v("dummy", "other dialog", text("❯ 1", "▶ 1")),
+    v("dummy-alternate", "no title", NO_TITLE, same=True),
+    v("dummy-alternate", "no status, no title", without_status(), NO_TITLE),
+    v("dummy-progress", "no progress", NO_PROGRESS, same=True),
+    v("dummy-progress", "no progress, other footer", NO_PROGRESS, FOOTER, same=True),
+    v("dummy-quiet", "other word", text("Working…", "Ponders…"), same=True),
+    v("dummy-quiet", "other footer", FOOTER, same=True),
+    v("dummy-quiet", "other word and footer", text("Working…", "Ponders…"), FOOTER),
+    v("dummy-quiet", "other dialog", text("❯ 1", "▶ 1")),
+    v("dummy-quiet", "other question", text("proceed", "venture"), same=True),
 )  # fmt: skip
 
 
@@ -160,13 +178,15 @@ def probes(agent: str) -> list[tuple[float, AgentState]]:
     return times
 
 
-@pytest.mark.parametrize("version", VERSIONS, ids=lambda version: f"{version.agent}: {version.name}")
-def test_another_version_is_right_or_unknown(version: Version) -> None:
-    (found,) = replays(version.agent, [profile(version.agent)], version.changes)
-    assert wrongly_ready(version.agent, found) == []
+@pytest.mark.parametrize(
+    ("agent", "version"), [case(each.agent, each, name=f"{each.agent}: {each.name}") for each in VERSIONS]
+)
+def test_another_version_is_right_or_unknown(agent: str, version: Version) -> None:
+    (found,) = replays(agent, [profile(agent)], version.changes)
+    assert wrongly_ready(agent, found) == []
     first_key = found.inputs[0][0]
     assert found.at(first_key).state is READY, "it rested for seconds"
-    expected = [] if version.stale else probes(version.agent)
+    expected = [] if version.stale else probes(agent)
     wrong = [
         f"{moment.state} by {moment.rule} at {time:.2f}, not {state}"
         for time, state in expected
@@ -189,7 +209,7 @@ def without_each(known: Profile) -> list[tuple[str, Profile]]:
     ]
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", [case(agent) for agent in dict.fromkeys(each.agent for each in VERSIONS)])
 def test_no_rule_is_needed_to_tell_that_an_agent_is_not_ready(agent: str) -> None:
     variants = without_each(profile(agent))
     found = replays(agent, [variant for _, variant in variants])

@@ -118,7 +118,7 @@ def asked(conversation: Conversation, task: Task, question: str) -> Task:
 # -- answers to agents whose messages lie in another database ---
 
 
-@pytest.fixture(params=["file", "server"])
+@pytest.fixture(params=["file", pytest.param("server", marks=pytest.mark.postgres)])
 def elsewhere(request: pytest.FixtureRequest, disk: Disk) -> Location:
     if request.param == "file":
         return disk.file.with_name("team.db")

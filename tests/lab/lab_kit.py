@@ -27,9 +27,10 @@ from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.pty import ReadScheduler
 from tests.lab.agents import AGENTS as LAB_AGENTS
 from tests.lab.fake_model import APPENDED, CLOSED
+from tests.profiles import shipped
 
 LOG = os.environ.get("SYNAPSE_LAB_LOG", "")
-PROFILES = load_profiles(shipped_profiles())
+PROFILES = shipped()
 AGENTS = [name for name in LAB_AGENTS if name in PROFILES.profiles]
 HOOKED = [name for name in AGENTS if PROFILES.find(name).hooks]
 PEER = Sender("synapse-tester-8200", "tester", verified=True)

@@ -12,7 +12,7 @@ from synapse_tui.agents.delivery.answering import AnswerOutcome
 from synapse_tui.agents.dialogs import Dialog, Option
 from synapse_tui.model import AgentState, Task
 from tests.lab.agents import AGENTS as LAB_AGENTS
-from tests.lab.lab_kit import AGENTS, LOG, Lab, open_lab
+from tests.lab.lab_kit import AGENTS, Lab, open_lab
 from tests.lab.test_lab_delivery import token
 
 ASKING = [name for name in AGENTS if LAB_AGENTS[name].asks]
@@ -22,7 +22,6 @@ READABLE = [name for name in ASKING if name not in ("aider", "cline")]
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 

@@ -10,7 +10,7 @@ import pytest
 from synapse_tui.model import AgentState
 from synapse_tui.paths import UserPaths
 from tests.lab.host_kit import SideBySide, asking, need_agents, open_host
-from tests.lab.lab_kit import AGENTS, LOG
+from tests.lab.lab_kit import AGENTS
 
 RESET = "export PATH=/usr/local/bin:/usr/bin:/bin\n"
 STARTUP_FILES = (".bash_profile", ".bashrc", ".profile")
@@ -18,7 +18,6 @@ STARTUP_FILES = (".bash_profile", ".bashrc", ".profile")
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 

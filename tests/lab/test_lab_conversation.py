@@ -21,7 +21,6 @@ from synapse_tui.model import USER, AgentState, MessageRequest, Task, TaskState
 from synapse_tui.paths import UserPaths
 from synapse_tui.terminal.input import KeyEvent, encode_key
 from tests.lab.host_kit import SideBySide, asking, need_agents, open_host
-from tests.lab.lab_kit import LOG
 
 SLOW = 120.0
 MARK = "p=$(printf '\\45\\45')"
@@ -30,7 +29,6 @@ MARK = "p=$(printf '\\45\\45')"
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 

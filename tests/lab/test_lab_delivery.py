@@ -12,12 +12,11 @@ from uuid import uuid4
 import pytest
 
 from synapse_tui.model import AgentState, DeliveryState, TaskState
-from tests.lab.lab_kit import AGENTS, LOG, Lab, open_lab, squeezed
+from tests.lab.lab_kit import AGENTS, Lab, open_lab, squeezed
 
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(900),
-    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 TEXTS = {

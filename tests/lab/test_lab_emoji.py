@@ -14,7 +14,7 @@ import pytest
 
 from synapse_tui.agents.delivery.typed_text import typed_text
 from synapse_tui.events import Event, TaskChanged
-from tests.lab.lab_kit import AGENTS, LOG, Lab, open_lab
+from tests.lab.lab_kit import AGENTS, Lab, open_lab
 from tests.lab.storm import difference, normal
 from tests.lab.storm_texts import emoji_texts
 
@@ -24,7 +24,6 @@ MESSAGES = int(os.environ.get("SYNAPSE_LAB_MESSAGES", "30"))
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(1800),
-    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 

@@ -12,7 +12,7 @@ from synapse_tui.hooks.install import HookInstaller, place_of
 from synapse_tui.model import AgentState, Task, TaskState
 from synapse_tui.paths import UserPaths
 from tests.lab.host_kit import asking, need_agents, open_host
-from tests.lab.lab_kit import HOOKED, LOG
+from tests.lab.lab_kit import HOOKED
 from tests.waiting import until
 
 SLOW = 150.0
@@ -20,7 +20,6 @@ SLOW = 150.0
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 

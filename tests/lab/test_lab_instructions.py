@@ -19,14 +19,13 @@ from synapse_tui.model import AgentSpec, TaskState
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.settings import load_settings
 from synapse_tui.workspace import SavedAgent
-from tests.lab.lab_kit import AGENTS, LOG, ModelLog, squeezed
+from tests.lab.lab_kit import AGENTS, ModelLog, squeezed
 
 SLOW = 90.0
 
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 

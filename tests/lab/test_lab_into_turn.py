@@ -7,18 +7,16 @@ from uuid import uuid4
 
 import pytest
 
-from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
-from synapse_tui.paths import shipped_profiles
-from tests.lab.lab_kit import AGENTS, LOG, Lab, open_lab
+from tests.lab.lab_kit import AGENTS, Lab, open_lab
+from tests.profiles import shipped
 
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
-HOLDS = [agent for agent in AGENTS if load_profiles(shipped_profiles()).find(agent).working_input == "hold"]
+HOLDS = [agent for agent in AGENTS if shipped().find(agent).working_input == "hold"]
 TAKES = [agent for agent in AGENTS if agent not in HOLDS]
 
 

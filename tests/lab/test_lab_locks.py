@@ -23,7 +23,7 @@ from synapse_tui.safety.locks import Lock, ModificationQuery
 from synapse_tui.safety.service import Enforcement
 from synapse_tui.terminal.input import KeyEvent, encode_key
 from tests.lab.host_kit import asking, need_agents, open_host
-from tests.lab.lab_kit import HOOKED, LOG, ModelLog
+from tests.lab.lab_kit import HOOKED, ModelLog
 
 SLOW = 150.0
 SOON = 2.0
@@ -32,7 +32,6 @@ SOON = 2.0
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 

@@ -14,12 +14,11 @@ import pytest
 
 from synapse_tui.model import AgentState
 from tests.lab.agents import AGENTS
-from tests.lab.lab_kit import LOG, PROFILES, open_lab, squeezed
+from tests.lab.lab_kit import PROFILES, open_lab, squeezed
 
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(1500),
-    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 TEN_MINUTES = 600.0

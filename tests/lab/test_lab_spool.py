@@ -21,14 +21,12 @@ from synapse_tui.host import Host
 from synapse_tui.model import Task, TaskState
 from synapse_tui.paths import UserPaths
 from tests.lab.host_kit import SideBySide, asking, need_agents, open_host
-from tests.lab.lab_kit import LOG
 
 SLOW = 90.0
 
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(400),
-    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 

@@ -22,7 +22,7 @@ from synapse_tui.pty import PtyProcess, ReadScheduler
 from synapse_tui.terminal import Terminal
 from tests.integration.pty_harness import until
 from tests.lab.agents import AGENTS as LAB_AGENTS
-from tests.lab.lab_kit import AGENTS, LOG
+from tests.lab.lab_kit import AGENTS
 
 READY, WORKING, WAITING = AgentState.READY, AgentState.PROCESSING, AgentState.WAITING
 PATIENCE = 60.0
@@ -32,7 +32,6 @@ LONG = "\n".join(f"line {number} of a long message" for number in range(62))
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 

@@ -21,7 +21,7 @@ from synapse_tui.messages.records import AgentKey
 from synapse_tui.messages.tasks import Journal
 from synapse_tui.model import AgentState
 from synapse_tui.process_times import is_alive, process_name
-from tests.lab.lab_kit import AGENTS, LOG, Lab, open_lab
+from tests.lab.lab_kit import AGENTS, Lab, open_lab
 from tests.lab.storm import Storm
 from tests.lab.storm_person import Person
 from tests.lab.storm_texts import message_texts
@@ -33,7 +33,6 @@ SIZES = [(80, 24), (100, 32), (120, 40)]
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(1800),
-    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lab.lab_kit import AGENTS, LOG, PROFILES, open_lab
+from tests.lab.lab_kit import AGENTS, PROFILES, open_lab
 from tests.lab.test_lab_delivery import token
 
 COUNTED = [
@@ -17,7 +17,6 @@ COUNTED = [
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 

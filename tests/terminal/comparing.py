@@ -63,11 +63,11 @@ def text_of(row: Iterable[Seen]) -> str:
 
 def tmux_differences(terminal: Terminal, tmux: TmuxScreen) -> list[str]:
     """What tmux shows otherwise; it does not tell the looks of cells that were only erased."""
-    column, row = tmux.cursor()
+    (column, row), rows = tmux.shown()
     cursor = (min(column, terminal.columns - 1), row)
     ours = (terminal.cursor.x, terminal.cursor.y)
     found = [] if ours == cursor else [f"cursor {ours}, tmux {cursor}"]
-    return found + list(row_differences(characters(terminal), tmux.rows(), "tmux"))
+    return found + list(row_differences(characters(terminal), rows, "tmux"))
 
 
 def frame_differences(terminal: Terminal, frame: Frame, *, above: bool = True) -> list[str]:

@@ -13,7 +13,7 @@ from synapse_tui.terminal.dump import dump
 from synapse_tui.terminal.screen import MOUSE_ENCODINGS, MOUSE_MODES, PRIVATE_MODES, REMEMBERED
 from synapse_tui.terminal.scrollback import unpacked
 from synapse_tui.terminal.style import LINK_SHIFT, NO_LINK
-from tests.terminal.recordings import AGENTS, captures, load
+from tests.terminal.recordings import RECORDED, load
 from tests.terminal.terminal_kit import fed, rows
 from tests.terminal.test_vt_properties import COLUMNS, LINES, streams, tokens
 
@@ -152,12 +152,9 @@ def test_both_are_resized_alike(data: bytes, columns: int, lines: int) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.skipif(captures() is None, reason="no recordings of agents beside the repository")
-@pytest.mark.parametrize("agent", AGENTS)
-def test_recordings_of_agents(agent: str) -> None:
-    folder = captures()
-    assert folder is not None
-    recording = load(folder, agent)
+@pytest.mark.parametrize("name", RECORDED)
+def test_recordings(name: str) -> None:
+    recording = load(name)
     terminal = Terminal(recording.columns, recording.lines)
     last = len(recording.steps) - 1
     for number, step in enumerate(recording.steps):

@@ -93,20 +93,20 @@ class TmuxScreen:
         self._tmux("resize-window", "-x", str(columns), "-y", str(lines))
         self._wait("#{pane_width} #{pane_height}", f"{columns} {lines}")
 
-    def cursor(self) -> tuple[int, int]:
-        """Column and row; the column is the width while a wrap is pending."""
-        x, y = self._tmux("display-message", "-p", "#{cursor_x} #{cursor_y}").split()
-        return int(x), int(y)
+    def shown(self) -> tuple[tuple[int, int], list[list[Seen]]]:
+        """The cursor and the characters of every row.
 
-    def rows(self) -> list[list[Seen]]:
-        """The characters of every row; what is wide stands once."""
-        lines = self._tmux("capture-pane", "-p", "-e", "-N").split("\n")[:-1]
+        The cursor's column is the width while a wrap is pending. A character that is wide stands once.
+        """
+        cursor = ("display-message", "-p", "#{cursor_x} #{cursor_y}")
+        first, *lines = self._tmux(*cursor, ";", "capture-pane", "-p", "-e", "-N").split("\n")[:-1]
+        x, y = first.split()
         look = Look()
         rows = []
         for line in lines:
             row, look = _parse(line, look)
             rows.append(row)
-        return rows
+        return (int(x), int(y)), rows
 
     def _wait(self, form: str, wanted: str) -> None:
         wait_until(lambda: self._tmux("display-message", "-p", form).strip() == wanted, wanted)

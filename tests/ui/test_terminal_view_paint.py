@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-from pathlib import Path
 
 import pytest
 from textual.containers import Vertical
@@ -12,6 +10,7 @@ from textual.widgets import Static
 
 from synapse_tui.terminal import Terminal
 from synapse_tui.widgets import terminal_view
+from tests.terminal.recordings import RECORDED, facts_of, output_of
 from tests.ui.terminal_view_kit import FakeSession, PanesApp, looks, pane, running, settle
 
 CONTENT = {
@@ -196,22 +195,21 @@ async def test_rows_that_stay_among_rows_that_move_are_drawn_again():
         assert app.picture().display == session.terminal.display
 
 
-SHARED = Path(os.environ.get("SYNAPSE_SHARED", Path(__file__).parents[3] / "shared"))
-CAPTURES = sorted((SHARED / "captures").glob("*.bin"))
-CHUNK = 6000
+CHUNKS = 30
+"""Into so many pieces a recording is cut; every tenth is looked at."""
 
 
-@pytest.mark.skipif(not CAPTURES, reason="the recordings of the agents are not here (SYNAPSE_SHARED)")
 @pytest.mark.parametrize("direct", [True, False], ids=["direct", "compositor"])
-@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.stem)
-async def test_recordings(capture, direct):
-    session = FakeSession(100, 32)
+@pytest.mark.parametrize("name", RECORDED)
+async def test_recordings(name, direct):
+    facts, data = facts_of(name), output_of(name)[:180_000]
+    size, chunk = (facts["cols"], facts["rows"]), -(-len(data) // CHUNKS)
+    session = FakeSession(*size)
     app = PanesApp(session)
-    data = capture.read_bytes()[:180_000]
-    async with running(app, (100, 32)) as pilot:
+    async with running(app, size) as pilot:
         app.stage.direct = direct
-        for number, start in enumerate(range(0, len(data), CHUNK)):
-            session.output(data[start : start + CHUNK])
+        for number, start in enumerate(range(0, len(data), chunk)):
+            session.output(data[start : start + chunk])
             await pilot.pause()
             if number % 10 == 9:
                 await settle(pilot)
