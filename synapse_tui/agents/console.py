@@ -189,7 +189,6 @@ def _state(pid: int) -> bytes:
 
 
 LOOK_AGAIN = 0.005  # seconds between two checks whether the agent is idle
-READ_LIMIT = 1.0  # seconds after which a program that reads nothing gets the key all the same
 READ_AGAIN = 0.0005  # seconds between two checks whether a key was read, during which output is blocked
 
 
@@ -209,8 +208,6 @@ class AtRest:
         self._take_in = take_in
         self._drawing = drawing
         self._activity = Activity(process.pid, clock)
-        self._stopping = asyncio.Lock()  # its terminal
-        self._reads_nothing = False
 
     async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
         """See `AgentTerminal.settled`: earlier work is then on the screen.
@@ -231,45 +228,17 @@ class AtRest:
 
     async def press(self, key: bytes, look: Callable[[], Seen], limit: float) -> Seen | None:
         """See `AgentTerminal.press`; stops the agent's output meanwhile if the system can."""
-        async with self._stopping:
-            with self._process.stopped() as terminal:
-                await self._take_in()
-                seen = look()
-                if terminal is None:
-                    self._process.write(key)
-                    return seen
-                if self._process.pending or terminal.unread or not self._activity.rested():
-                    return None
+        with self._process.stopped() as terminal:
+            await self._take_in()
+            seen = look()
+            if terminal is None:
                 self._process.write(key)
-                read = await self._reads(terminal, self._clock() + limit)
-                return seen if read or not terminal.take_back(key) else None
-
-    async def send_read(
-        self, key: bytes, dialog_open: Callable[[], bool], was_read: Callable[[], None]
-    ) -> None:
-        """See `AgentTerminal.send_read`."""
-        await self._activity.refresh()
-        deadline = self._clock() + READ_LIMIT
-        wait = READ_AGAIN
-        async with self._stopping:
-            while self._clock() < deadline:
-                with self._process.stopped() as terminal:
-                    await self._take_in()
-                    if dialog_open():
-                        return
-                    if terminal is None or (self._reads_nothing and terminal.unread):
-                        break
-                    self._reads_nothing = False
-                    if not self._process.pending and not terminal.unread:
-                        self._process.write(key)
-                        if await self._reads(terminal, deadline) or not terminal.take_back(key):
-                            was_read()
-                            return
-                await asyncio.sleep(wait)
-                wait *= 2
-            self._reads_nothing = terminal is not None
+                return seen
+            if self._process.pending or terminal.unread or not self._activity.rested():
+                return None
             self._process.write(key)
-            was_read()
+            read = await self._reads(terminal, self._clock() + limit)
+            return seen if read or not terminal.take_back(key) else None
 
     async def _reads(self, terminal: StoppedTerminal, deadline: float) -> bool:
         worked = False
@@ -458,15 +427,6 @@ class AgentConsole:
 
     async def press(self, key: bytes, look: Callable[[], Seen], limit: float) -> Seen | None:
         return await self._at_rest.press(key, look, limit)
-
-    async def send_read(
-        self, key: bytes, dialog_open: Callable[[], bool], was_read: Callable[[], None]
-    ) -> None:
-        await self._at_rest.send_read(key, dialog_open, was_read)
-
-    @property
-    def works(self) -> bool:
-        return self.alive and self.report.state in (AgentState.STARTING, AgentState.PROCESSING)
 
     @property
     def unread(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from .dialogs import FLICKER, Dialog
@@ -25,7 +25,6 @@ READS = 3.0
 READ_AGAIN = 0.005  # seconds between two checks whether it was read
 # seconds without a key, and since a dialog opened, after which a key is meant for the dialog
 DELIBERATE = 0.7
-TAKEN_BACK = 1024  # maximum bytes of a key or text that can be taken back; a terminal holds 4096
 OPENS = 1.0  # seconds in which an agent opens a menu that the user's key requested
 ALWAYS = NEVER = float("-inf")
 
@@ -71,14 +70,9 @@ def is_shortcut(data: bytes) -> bool:
     return data[:1] < b" " and not presses_enter(data) and not data.startswith(b"\x1b[200~")
 
 
-SendRead = Callable[[bytes, Callable[[], bool], Callable[[], None]], Awaitable[None]]
-"""Sends a key unless a dialog opens before it is read (second argument); calls the third once it was read."""
-
-
 class _Held(NamedTuple):
     at: float
     data: bytes
-    enter_stays: bool = True  # behind a dialog; an Enter without text before it does not
 
 
 class DialogGuard:
@@ -197,12 +191,9 @@ class Keyboard:
     Other keys are sent at once, with one exception: while a busy agent has unread input, Enter and Escape
     wait, and so does everything behind them. Read together they mean something else: the text of the next
     prompt would be submitted with this one, and Escape would become Alt.
-
-    While an agent works it may open a dialog at any time, and a key that it has not read by then would answer
-    the dialog. So each key is then sent by `send_read`: read before anything else is drawn, or not sent.
     """
 
-    def __init__(  # noqa: PLR0913 - what it asks of the agent, and of the loop
+    def __init__(
         self,
         write: Callable[[bytes], None],
         clock: Callable[[], float],
@@ -213,8 +204,6 @@ class Keyboard:
         taken: Callable[[Callable[[], None]], None] = lambda follow: follow(),
         unread: Callable[[], bool] = lambda: False,
         followed: Callable[[], None] = lambda: None,
-        works: Callable[[], bool] = lambda: False,
-        send_read: SendRead | None = None,
     ) -> None:
         self._write = write
         self._clock = clock
@@ -224,12 +213,8 @@ class Keyboard:
         self._taken = taken
         self._unread = unread
         self._all_followed = followed
-        self._works = works
-        self._send_read = send_read or self._send_at_once
         self._holding = False
         self._held: deque[_Held] = deque()
-        self._being_sent: _Held | None = None  # until the agent has read it
-        self._sender: asyncio.Task[None] | None = None
         self._aside_at: float | None = None  # since when held keys do not hold new ones
         self._following: object | None = None
         # whether the queue holds replayed keys, not just keys typed to a busy agent
@@ -253,12 +238,11 @@ class Keyboard:
 
     @property
     def holding(self) -> bool:
-        return self._holding or self._following is not None or self._being_sent is not None
+        return self._holding or self._following is not None
 
     @property
     def held(self) -> tuple[bytes, ...]:
-        first = () if self._being_sent is None else (self._being_sent,)
-        return tuple(held.data for held in (*first, *self._held))
+        return tuple(held.data for held in self._held)
 
     @property
     def waiting_since(self) -> float | None:
@@ -280,7 +264,7 @@ class Keyboard:
             self._to_composer(data)
         elif self.holding:
             self._held.append(_Held(self._clock(), data))
-            if self._following is not None and self._being_sent is None and len(self._held) == 1:
+            if self._following is not None and len(self._held) == 1:
                 self._follow_in(self._wait())
         else:
             self._pass(_Held(self._clock(), data))
@@ -296,7 +280,8 @@ class Keyboard:
         self._holding, self._aside_at = False, None
         if self._held and self._following is None:
             self._held_back = True
-            self._start_following()
+            self._following = following = object()
+            self._follow(following)
 
     def set_aside(self) -> None:
         """Continue to hold what is held; keys after a pause go to the agent at once."""
@@ -331,7 +316,7 @@ class Keyboard:
         return max(0.0, self._last_key + need - now)
 
     def reset(self) -> None:
-        self._holding, self._following, self._aside_at, self._being_sent = False, None, None, None
+        self._holding, self._following, self._aside_at = False, None, None
         self._held.clear()
         self._last_key = float("-inf")
         self.drafting = False
@@ -342,71 +327,21 @@ class Keyboard:
             self._held.append(typed)
             self._held_back = False
             self._follow_in(READ_AGAIN)
-        elif self._must_be_read(typed.data):
-            self._held.append(typed._replace(enter_stays=self._wrote))
-            self._held_back = False
-            self._start_following()
         else:
             self._followed = typed
             self._to_composer(typed.data)
 
-    def _must_be_read(self, data: bytes) -> bool:
-        return self._works() and len(data) <= TAKEN_BACK and not _is_report(data)
-
-    async def _until_read(self, typed: _Held) -> None:
-        try:
-            await self._send_read(
-                typed.data, lambda: self.guard.look() is not None, lambda: self._was_read(typed)
-            )
-        finally:
-            if self._being_sent is typed:
-                self._was_refused(typed)
-            if not self._holding:
-                self._go_on()
-
-    def _was_read(self, typed: _Held) -> None:
-        """Note that the agent has read the key; nothing that it drew since is on the screen yet."""
-        if self._being_sent is typed:
-            self._being_sent = None
-            self._note_passed(typed.data)
-
-    def _was_refused(self, typed: _Held) -> None:
-        self._being_sent = None
-        left = typed.data if typed.enter_stays else without_enter(typed.data)
-        if left and not presses_stop(left):
-            self._held.appendleft(typed._replace(data=left))
-        self.hold()
-        self.guard.tell_kept()
-
-    def _go_on(self) -> None:
-        wait = self._wait() if self._held or self._held_back else 0.0
-        if self._held and not wait:
-            self._start_following()
-        else:
-            self._follow_on(wait)
-
     # -- replay ---
 
-    def _start_following(self) -> None:
-        self._following = following = object()
-        self._follow(following)
-
     def _follow(self, following: object) -> None:
-        if following is not self._following or self._being_sent is not None:
+        if following is not self._following:
             return
         wait = 0.0
         while self._held and not wait and self.guard.look(fresh=True) is None:
-            typed = self._followed = self._held.popleft()
-            self._note(typed.data)
-            if self._must_be_read(typed.data):
-                self._being_sent = typed
-                self._sender = asyncio.get_running_loop().create_task(self._until_read(typed), name="key")
-                return
-            self._to_composer(typed.data)
+            self._followed = self._held.popleft()
+            self._note(self._followed.data)
+            self._to_composer(self._followed.data)
             wait = self._wait()
-        self._follow_on(wait)
-
-    def _follow_on(self, wait: float) -> None:
         if wait:
             self._follow_in(wait)
         elif self._held:
@@ -448,22 +383,10 @@ class Keyboard:
         return max(wait, READ_AGAIN) if apart else wait
 
     def _to_composer(self, data: bytes) -> None:
-        self._note_passed(data)
-        self._write(data)
-
-    async def _send_at_once(
-        self, key: bytes, dialog_open: Callable[[], bool], was_read: Callable[[], None]
-    ) -> None:
-        if not dialog_open():
-            self._write(key)
-            was_read()
-
-    def _note_passed(self, data: bytes) -> None:
         self.guard.passed(data)
         if not _is_report(data):
             self._typed_at = self._clock()
-        self._sending(data)
-        self._last_sent = self._clock()
+        self._send(data)
 
     def _keep(self, data: bytes) -> None:
         # Drop an Enter without text before it: later it would submit whatever is in the composer.

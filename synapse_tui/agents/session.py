@@ -416,8 +416,6 @@ class AgentSession:
             taken=self._pace.taken,
             unread=lambda: console.unread,
             followed=console.wake,  # an idle agent draws nothing that would wake it
-            works=lambda: console.works,
-            send_read=console.send_read,
         )
 
     async def _end(self) -> None:
