@@ -20,14 +20,22 @@ from typing import Any
 from .access import CHALLENGE, DEFAULT_RULES, NOBODY, Access, Caller, Principal, signed_by
 from .agent import NO_SERVICES, HostedAgent, Services
 from .bodies import BODY_TIMEOUT, MAX_BODY, Body, BodyReader, Headers, check_content_type, replay
-from .calls import KEY_HEADER
+from .calls import DELIVERY_HEADER, KEY_HEADER
 from .network import LOOPBACK, Network
 from .peers import Owner, OwnerOf, agent_at, owner_of
 from .problems import CARD_PREFIX, HttpProblem, refusal
 from .signing import SENDER_HEADER, SIGNATURE_HEADER, SignatureChecker, SignedRequest, Verdict
 
-_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via", "cf-connecting-ip")
-"""Headers by which a proxy or tunnel shows that it forwards for someone else."""
+_FOR_OTHERS = (
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-real-ip",
+    "via",
+    "cf-connecting-ip",
+    DELIVERY_HEADER.lower(),
+)
+"""Headers of requests made for someone else: by a proxy or tunnel, or by a host that sends a notification."""
 
 
 class WebGuard:
@@ -43,10 +51,10 @@ class WebGuard:
         self._origins = frozenset(f"{network.scheme}://{name}" for name in self._own) | self._pages
 
     def check(self, headers: Headers, server: tuple[str, int | None] | None) -> bool:
-        """Check Host and Origin. Returns whether the request was made by a loopback name."""
+        """Check Host and Origin. Returns whether the caller used a loopback name, and for itself."""
         host = self._check_host(headers, server)
         self._check_origin(headers)
-        return host in self._own and not any(name in headers for name in _FORWARDED)
+        return host in self._own and not any(name in headers for name in _FOR_OTHERS)
 
     def _check_host(self, headers: Headers, server: tuple[str, int | None] | None) -> str:
         """Refuse foreign names, which may resolve to this machine (DNS rebinding); addresses are safe."""
@@ -181,7 +189,7 @@ class Guard:
             check_content_type(request.headers)
         sender_id = self._verified_sender(request, principal) or calling
         if sender_id:
-            principal = signed_by(sender_id)
+            principal = signed_by(sender_id, near=caller.near and caller.owner is not Owner.OTHER)
         assert isinstance(principal, Principal)
         self._access.count(principal, caller, signed=bool(sender_id))
         check_permit(principal, scope["path"], signed=bool(sender_id))
