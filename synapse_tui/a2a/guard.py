@@ -3,8 +3,8 @@
 The checks, in order: method, Host, Origin, key or owner of the peer socket, body size, content type,
 signature, rate, route. An admitted request reaches the application with its body buffered and with these keys
 in `scope["state"]`: `agent`, `sender_id` (the verified sender, or ""), `principal`, `is_ours` (whether an id
-is an agent of this host), `files` (of a large body, else None), `services` and `stopping` (set on shutdown;
-long polls must end).
+or a name is that of an agent of this host), `files` (of a large body, else None), `services` and `stopping`
+(set on shutdown; long polls must end).
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import re
 from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
+
+from synapse_tui.addresses import reads_like
 
 from .access import CHALLENGE, DEFAULT_RULES, NOBODY, Access, Caller, Principal, signed_by
 from .agent import NO_SERVICES, HostedAgent, Services
@@ -198,7 +200,7 @@ class Guard:
         state["sender_id"] = sender_id
         state["files"] = request.body.files
         state["principal"] = principal
-        state["is_ours"] = self._checker.is_ours
+        state["is_ours"] = self._is_ours
         state["services"] = self._services
         state["stopping"] = self.stopping
 
@@ -260,6 +262,9 @@ class Guard:
             return True
         sender = ",".join(request.headers.get(SENDER_HEADER.lower(), []))
         return SIGNATURE_HEADER.lower() in request.headers and self._checker.is_ours(sender)
+
+    def _is_ours(self, sender: str) -> bool:
+        return self._checker.is_ours(sender) or reads_like(sender, self._services.addresses())
 
     def _verified_sender(self, request: _Request, principal: Principal | HttpProblem) -> str:
         """The sender proved by the signature; "" if unsigned, or signed by an agent of another host."""
