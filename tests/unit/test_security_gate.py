@@ -328,11 +328,8 @@ async def test_a_name_of_an_agent_of_the_project_must_be_proved(
     external = replace(bob, agent_id="echo", agent_type="external", name="", port=0, external=True)
     sent = message(sender={"sender_id": claimed})
     if path == "/":
-        params = {
-            "message": {"messageId": "m", "role": "user", **sent["message"]},
-            "metadata": sent["metadata"],
-        }  # type: ignore[dict-item]
-        params["message"]["parts"] = [{"kind": "text", "text": "Hello!"}]
+        said = {"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "Hello!"}]}
+        params = {"message": said, "metadata": {"sender": {"sender_id": claimed}}}
         sent = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params}
     services = Services(addresses=lambda: [bob, elsewhere, external])
     async with served(agent, services=services) as client:
