@@ -97,6 +97,24 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKC", text).strip().removeprefix("@").casefold()
 
 
+def reads_like(claimed: str, candidates: Sequence[Address]) -> bool:
+    """Whether a sender's name reads like the name or the `type-port` of an agent of the project.
+
+    Case, width and punctuation are ignored. The aliases of external agents are theirs to use: they cannot
+    prove themselves otherwise.
+    """
+    wanted = _letters(claimed)
+    return any(
+        wanted in (_letters(candidate.name), _letters(f"{candidate.agent_type}{candidate.port}"))
+        for candidate in candidates
+        if candidate.local and not candidate.external
+    )
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, fold(name)))
+
+
 def resolve(address: str, candidates: Sequence[Address], *, sender: str = "") -> list[Address]:
     """Resolve an address.
 

@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 
 from synapse_tui.errors import UnsafePath
+from synapse_tui.language import tr
 
 LARGEST = 1024 * 1024
 """Maximum size in bytes of a file written by a person."""
@@ -20,7 +21,15 @@ _MOST_LINKS = 40
 
 def write_advice(error: OSError) -> str:
     """Return the hint for a file that could not be written."""
-    return "make room on the disk, then try it again" if error.errno in _FULL else "check its permissions"
+    full = error.errno in _FULL
+    return tr("make room on the disk, then try it again") if full else tr("check its permissions")
+
+
+def read_advice(error: OSError) -> str:
+    """Return the hint for a file that could not be read."""
+    if error.errno == errno.EFBIG:
+        return tr("make it shorter")
+    return tr("check its permissions") if error.errno else tr("put a regular file there, or remove it")
 
 
 def make_folder(path: Path) -> None:
@@ -107,6 +116,8 @@ def is_open(status: os.stat_result) -> bool:
 
 
 def _check_status(path: str, status: os.stat_result) -> None:
+    if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):  # to close it would break the machine
+        raise UnsafePath(path, "it is a device", "remove the link that leads to it")
     mode = f"mode {stat.S_IMODE(status.st_mode):04o}"
     if status.st_uid not in (os.geteuid(), 0):
         raise UnsafePath(
@@ -196,30 +207,32 @@ def read_own(path: Path, most: int = LARGEST) -> bytes:
 
     Raises:
         UnsafePath: Another user can write to it.
-        OSError: It does not exist, cannot be read, or is not a regular file.
+        OSError: It does not exist, cannot be read, is not a regular file, or is longer.
     """
     check_safe(path)
     return read_regular(path, most)
 
 
-def read_regular(path: Path, most: int = LARGEST) -> bytes:
+def read_regular(path: Path | str, most: int = LARGEST) -> bytes:
     """Read a regular file, never a pipe or a device, which a cloned project might contain.
+
+    Every file that a person, an agent or a repository can put somewhere is read by this.
 
     Args:
         path: The file.
         most: Maximum size in bytes.
 
-    Returns:
-        The content; of a longer file, the first `most` + 1 bytes.
-
     Raises:
-        OSError: It does not exist, cannot be read, or is not a regular file.
+        OSError: It does not exist, cannot be read, is not a regular file, or is longer.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(0, "it is no regular file")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(most + 1)
+            data = file.read(most + 1)
+        if len(data) > most:
+            raise OSError(errno.EFBIG, f"it is longer than {most // 1024} KiB")
+        return data
     finally:
         os.close(descriptor)

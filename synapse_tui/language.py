@@ -49,9 +49,10 @@ def language() -> str:
 
 def _setting() -> str:
     # Every command asks this, so the settings are parsed only if they speak of it.
+    from synapse_tui.files import read_regular  # noqa: PLC0415 - imports errors, which imports this
+
     try:
-        with open(os.path.expanduser("~/.synapse/settings.json"), "rb") as file:  # noqa: PTH111, PTH123
-            content = file.read()
+        content = read_regular(os.path.expanduser("~/.synapse/settings.json"))  # noqa: PTH111
         if b"language" not in content:
             return ""
         import json  # noqa: PLC0415

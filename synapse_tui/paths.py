@@ -32,8 +32,11 @@ class UserPaths:
         if not home.is_absolute() or os.path.realpath(home) == os.path.sep:
             given = f"HOME is '{os.environ['HOME']}'" if "HOME" in os.environ else "HOME is not set"
             raise ConfigError(f"there is no home folder: {given}", _HOME_HINT)
-        if home.exists() and not home.is_dir():
-            raise ConfigError(f"the home folder {home} is no folder", _HOME_HINT)
+        for folder in (home, *home.parents):  # `/dev/null/x` is not missing: it can never be made
+            if os.path.lexists(folder):
+                if not folder.is_dir():
+                    raise ConfigError(f"the home folder {home} is no folder", _HOME_HINT)
+                break
         return cls(home)
 
     @property

@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from .files import check_safe, private_folder, write_private
+from .files import check_safe, private_folder, read_regular, write_private
 
 
 def process_start(pid: int) -> float | None:
@@ -130,7 +130,7 @@ def machine_name(folder: Path) -> str:
     path = folder / digest[:32]
     with suppress(OSError):
         check_safe(path)
-        known = path.read_text(encoding="utf-8", errors="replace").strip()
+        known = read_regular(path).decode(errors="replace").strip()
         if _NAME.fullmatch(known):
             return known
     label = re.sub(r"[^A-Za-z0-9-]", "", _host_name().split(".")[0])[:_LABEL].strip("-") or "machine"

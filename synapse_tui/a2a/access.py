@@ -2,10 +2,10 @@
 
 The user's own processes need no key, since they could read the settings anyway. A request counts as theirs if
 it comes from this machine, the kernel reports the peer socket as owned by the same user, and it was made by a
-loopback name and not forwarded: all three, because a tunnel or reverse proxy runs as the same user but serves
-others. Where the system does not report owners, that check is skipped unless keys are required. All other
-callers need a key, whatever the settings. With `SYNAPSE_AUTH_ENABLED` and without `SYNAPSE_ALLOW_LOCALHOST`
-every caller does.
+loopback name and neither forwarded nor a notification: all three, because a tunnel or proxy runs as the
+same user but serves others, and a host sends notifications to where its callers asked. Where the system does
+not report owners, that check is skipped unless keys are required. All other callers need a key, whatever the
+settings. With `SYNAPSE_AUTH_ENABLED` and without `SYNAPSE_ALLOW_LOCALHOST` every caller does.
 """
 
 from __future__ import annotations
@@ -70,26 +70,30 @@ class Principal:
         admin: Whether it has the person's permissions: see all tasks, reorder the outbox, read the inbox,
             watch, manage webhooks and external agents.
         verified: Whether a key, a signature or the kernel proves who it is.
+        local: Whether it is the person on this machine, who could call its other programs directly.
     """
 
     name: str = ""
     admin: bool = False
     verified: bool = False
     max_priority: int = INTERRUPT_PRIORITY
+    local: bool = False
 
     def may_see(self, caller: str) -> bool:
         return self.admin or caller == self.name
 
 
-PERSON = Principal("", admin=True, verified=True)
+PERSON = Principal("", admin=True, verified=True, local=True)
 """The person who owns the agents, by a process of the same user or in the application itself."""
 NOBODY = Principal()
 """An unauthenticated caller; it may read a card at most."""
 
 
-def signed_by(sender_id: str) -> Principal:
+def signed_by(sender_id: str, *, near: bool) -> Principal:
     """The principal of a valid signature: an agent of this host, or its person."""
-    return PERSON if sender_id == USER.sender_id else Principal(sender_id, verified=True)
+    if sender_id == USER.sender_id:
+        return replace(PERSON, local=near)
+    return Principal(sender_id, verified=True)
 
 
 log = logging.getLogger(__name__)
@@ -169,7 +173,8 @@ def _as_admin(key: ApiKey) -> ApiKey:
 class Caller:
     """What is known of a caller before authentication.
 
-    `near` means that it calls from this machine, by a loopback name, and was not forwarded.
+    `near` means that it calls from this machine, by a loopback name, and neither was forwarded nor is a
+    notification of ours.
     """
 
     near: bool

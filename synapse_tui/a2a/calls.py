@@ -28,6 +28,8 @@ MAX_ANSWER = 16 * 1024 * 1024
 CONNECT_TIMEOUT = 3.0
 ANSWER_TIMEOUT = 10.0
 KEY_HEADER = "X-API-Key"
+DELIVERY_HEADER = "X-Synapse-Delivery"
+"""Marks a notification: callers choose where it goes, so its receiver must not take it for the person's."""
 NO_CONTENTS: Mapping[str, bytes] = MappingProxyType({})
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")

@@ -39,7 +39,7 @@ def sender_of(
     """Determine the sender of a message.
 
     A claim without a signature is accepted but marked as unverified. Agents of this host can always sign, so
-    a claim to be one of them is refused without a signature.
+    a claim to be one of them, by its id or its name, is refused without a signature.
     """
     claim = _claim(metadata.get("sender"))
     if verified_id:
@@ -112,7 +112,7 @@ class Visitor:
 
     Attributes:
         sender_id: The verified signer; empty if unsigned.
-        is_ours: Whether an id is that of an agent of this host.
+        is_ours: Whether an id or a name is that of an agent of this host.
     """
 
     principal: Principal

@@ -15,7 +15,7 @@ from .access import Principal
 from .context import IsOurs, Seen, Shared, VerifiedId, Wait, sender_of, while_wanted
 from .external.registry import AddRequest, read_header
 from .external.service import ExternalAgents
-from .external.untrusted import check_url, clean_line, is_loopback_host
+from .external.untrusted import check_url, clean_line
 from .problems import HttpProblem
 from .wire import check_unicode, request_fields, task_json
 
@@ -161,7 +161,7 @@ async def cancel_external_task(
 
 
 async def _add_request(body: DiscoverBody, request: Request, shared: Shared) -> AddRequest:
-    """The agent to add; callers on other machines may not name addresses of this machine's network."""
+    """The agent to add; only the person on this machine may name its other programs, or private addresses."""
     # A caller that reaches this server but cannot read the host's environment could otherwise have any of its
     # secrets sent to a URL of its choice.
     if body.token_env:
@@ -171,10 +171,10 @@ async def _add_request(body: DiscoverBody, request: Request, shared: Shared) -> 
             "a variable of the host's environment cannot be named over HTTP",
             "send the header itself in 'headers', or use: synapse external add URL --token-env NAME",
         )
-    here = request.client is None or is_loopback_host(request.client.host)
-    if not here and shared.push is not None:
+    local: bool = request.state.principal.local
+    if not local and shared.push is not None:
         for url in (body.url, *body.allowed_origins):
-            await shared.push.policy.check(check_url(url))
+            await shared.push.policy.check(check_url(url), local=False)
     headers = dict(read_header(f"{name}: {value}") for name, value in body.headers.items())
     return AddRequest(
         body.url,

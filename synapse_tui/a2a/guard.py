@@ -3,8 +3,8 @@
 The checks, in order: method, Host, Origin, key or owner of the peer socket, body size, content type,
 signature, rate, route. An admitted request reaches the application with its body buffered and with these keys
 in `scope["state"]`: `agent`, `sender_id` (the verified sender, or ""), `principal`, `is_ours` (whether an id
-is an agent of this host), `files` (of a large body, else None), `services` and `stopping` (set on shutdown;
-long polls must end).
+or a name is that of an agent of this host), `files` (of a large body, else None), `services` and `stopping`
+(set on shutdown; long polls must end).
 """
 
 from __future__ import annotations
@@ -17,17 +17,27 @@ from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from synapse_tui.addresses import reads_like
+
 from .access import CHALLENGE, DEFAULT_RULES, NOBODY, Access, Caller, Principal, signed_by
 from .agent import NO_SERVICES, HostedAgent, Services
 from .bodies import BODY_TIMEOUT, MAX_BODY, Body, BodyReader, Headers, check_content_type, replay
-from .calls import KEY_HEADER
+from .calls import DELIVERY_HEADER, KEY_HEADER
 from .network import LOOPBACK, Network
 from .peers import Owner, OwnerOf, agent_at, owner_of
 from .problems import CARD_PREFIX, HttpProblem, refusal
 from .signing import SENDER_HEADER, SIGNATURE_HEADER, SignatureChecker, SignedRequest, Verdict
 
-_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via", "cf-connecting-ip")
-"""Headers by which a proxy or tunnel shows that it forwards for someone else."""
+_FOR_OTHERS = (
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-real-ip",
+    "via",
+    "cf-connecting-ip",
+    DELIVERY_HEADER.lower(),
+)
+"""Headers of requests made for someone else: by a proxy or tunnel, or by a host that sends a notification."""
 
 
 class WebGuard:
@@ -43,10 +53,10 @@ class WebGuard:
         self._origins = frozenset(f"{network.scheme}://{name}" for name in self._own) | self._pages
 
     def check(self, headers: Headers, server: tuple[str, int | None] | None) -> bool:
-        """Check Host and Origin. Returns whether the request was made by a loopback name."""
+        """Check Host and Origin. Returns whether the caller used a loopback name, and for itself."""
         host = self._check_host(headers, server)
         self._check_origin(headers)
-        return host in self._own and not any(name in headers for name in _FORWARDED)
+        return host in self._own and not any(name in headers for name in _FOR_OTHERS)
 
     def _check_host(self, headers: Headers, server: tuple[str, int | None] | None) -> str:
         """Refuse foreign names, which may resolve to this machine (DNS rebinding); addresses are safe."""
@@ -181,7 +191,7 @@ class Guard:
             check_content_type(request.headers)
         sender_id = self._verified_sender(request, principal) or calling
         if sender_id:
-            principal = signed_by(sender_id)
+            principal = signed_by(sender_id, near=caller.near and caller.owner is not Owner.OTHER)
         assert isinstance(principal, Principal)
         self._access.count(principal, caller, signed=bool(sender_id))
         check_permit(principal, scope["path"], signed=bool(sender_id))
@@ -190,7 +200,7 @@ class Guard:
         state["sender_id"] = sender_id
         state["files"] = request.body.files
         state["principal"] = principal
-        state["is_ours"] = self._checker.is_ours
+        state["is_ours"] = self._is_ours
         state["services"] = self._services
         state["stopping"] = self.stopping
 
@@ -252,6 +262,9 @@ class Guard:
             return True
         sender = ",".join(request.headers.get(SENDER_HEADER.lower(), []))
         return SIGNATURE_HEADER.lower() in request.headers and self._checker.is_ours(sender)
+
+    def _is_ours(self, sender: str) -> bool:
+        return self._checker.is_ours(sender) or reads_like(sender, self._services.addresses())
 
     def _verified_sender(self, request: _Request, principal: Principal | HttpProblem) -> str:
         """The sender proved by the signature; "" if unsigned, or signed by an agent of another host."""

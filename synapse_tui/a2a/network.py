@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError, PortsExhausted
+from synapse_tui.files import LARGEST, read_regular
 
 from .access import AccessRules
 
@@ -164,7 +165,7 @@ def client_context(network: Network, *, local: bool) -> ssl.SSLContext:
 def _trust(context: ssl.SSLContext, path: Path, setting: str, *, most: int = 1000) -> None:
     """Trust the first `most` certificates of a file: later ones may be CAs that have signed others, too."""
     try:
-        found = _CERTIFICATE.findall(path.read_text(encoding="ascii", errors="replace"))
+        found = _CERTIFICATE.findall(read_regular(path, 16 * LARGEST).decode("ascii", "replace"))
         if not found:
             raise ValueError("there is no certificate in it")
         context.load_verify_locations(cadata="\n".join(found[:most]))

@@ -16,7 +16,7 @@ from synapse_tui.messages.records import Delivery, PushProtocol, PushState, Push
 from synapse_tui.model import USER, Sender
 
 from .agent import HostedAgent
-from .context import Agent, Shared, VerifiedId, Wait, find_task, type_of, while_wanted
+from .context import Agent, Shared, VerifiedId, Wait, find_task, type_of, visitor_of, while_wanted
 from .problems import HttpProblem
 from .push.policy import shown_url
 from .push.service import PushService
@@ -154,7 +154,7 @@ Limit = Annotated[int, Query(ge=1, le=200, description="How many deliveries at m
 
 
 @webhook_router.post("/webhooks")
-async def add_webhook(body: WebhookBody, agent: Agent, push: Push) -> dict[str, Any]:
+async def add_webhook(body: WebhookBody, request: Request, agent: Agent, push: Push) -> dict[str, Any]:
     """Add a webhook: a URL that is notified of the agent's tasks."""
     check_unicode(body.url, "url")
     webhook = PushSubscription(
@@ -163,6 +163,7 @@ async def add_webhook(body: WebhookBody, agent: Agent, push: Push) -> dict[str, 
         body.url,
         events=tuple(body.events or ()),
         secret=body.secret or "",
+        local=visitor_of(request).principal.local,
         persist=body.persist,
     )
     return webhook_json(await push.add(webhook))

@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import re
+import stat
 import time
 import unicodedata
 from collections import deque
@@ -95,9 +96,12 @@ def _newest(transcript: Transcript, *, since: float, cwd: Path, environ: Mapping
     times: list[tuple[float, Path]] = []
     for path in root.glob(pattern):
         try:
-            changed = path.stat().st_mtime
+            status = path.stat()
         except OSError:
             continue
+        changed = status.st_mtime
+        if not stat.S_ISREG(status.st_mode):
+            continue  # a pipe would never end
         if changed >= since - SLACK:
             times.append((changed, path))
     return [path for _, path in sorted(times, reverse=True)[:FILES]]

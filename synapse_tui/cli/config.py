@@ -12,6 +12,7 @@ import click
 
 from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.errors import ConfigError
+from synapse_tui.files import read_advice, read_regular
 from synapse_tui.paths import find_project
 from synapse_tui.settings import Setting, Settings, load_settings
 from synapse_tui.settings.files import Layer, SettingsFile, SettingsFiles, check_place, in_order, parse, shown
@@ -285,11 +286,11 @@ def _text(value: object) -> str:
 def edit(layers: Layers, layer: Layer, environ: Mapping[str, str] = os.environ) -> None:
     path = layers.path(layer)
     try:
-        before = path.read_bytes()
+        before = read_regular(path)
     except FileNotFoundError:
         before = b""
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}", "check its permissions") from error
+        raise ConfigError(f"{path} cannot be read: {error.strerror}", read_advice(error)) from error
     data = edited(
         path,
         before or _EMPTY,

@@ -99,10 +99,11 @@ def _profile() -> str:
 
 def _look() -> dict[str, object]:
     """Return the user's colours and keys; the demo shows the hints for them."""
+    from synapse_tui.files import read_regular
     from synapse_tui.paths import UserPaths
 
     with contextlib.suppress(OSError, ValueError):
-        settings = json.loads(UserPaths.of_environment().settings.read_bytes())
+        settings = json.loads(read_regular(UserPaths.of_environment().settings))
         table = settings.get("tui") if isinstance(settings, dict) else None
         if isinstance(table, dict):
             return {key: table[key] for key in LOOK if key in table}

@@ -354,9 +354,10 @@ def _may_log() -> bool:
     # Most commands need not import the settings, so search the file for the key first.
     if _LOG_VARIABLE in os.environ:
         return True
+    from synapse_tui.files import read_regular
+
     try:
-        with open(os.path.expanduser("~/.synapse/settings.json"), "rb") as file:  # noqa: PTH111, PTH123
-            content = file.read()
+        content = read_regular(os.path.expanduser("~/.synapse/settings.json"))  # noqa: PTH111
     except OSError:
         return False
     return _LOG_VARIABLE.encode() in _LOG_OFF.sub(b"", content)

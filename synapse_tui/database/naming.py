@@ -18,6 +18,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from synapse_tui.dataclass import dataclass
+from synapse_tui.files import read_regular
 from synapse_tui.safety.locks import FileKeys
 
 from .location import Location, TeamDatabase
@@ -73,7 +74,7 @@ def _remotes(mark: Path) -> dict[str, str]:
     parser = ConfigParser(strict=False, interpolation=None, allow_no_value=True)
     with suppress(OSError, ConfigParserError, ValueError):
         # git indents lines in a section, which to this parser means a continuation.
-        text = (_common_folder(mark) / "config").read_text(encoding="utf-8", errors="replace")
+        text = read_regular(_common_folder(mark) / "config").decode(errors="replace")
         parser.read_string("\n".join(line.strip() for line in text.splitlines()))
     found = {}
     for section in parser.sections():
@@ -86,10 +87,10 @@ def _remotes(mark: Path) -> dict[str, str]:
 def _common_folder(mark: Path) -> Path:
     folder = mark
     if mark.is_file():
-        target = mark.read_text(encoding="utf-8", errors="replace").partition("gitdir:")[2].strip()
+        target = read_regular(mark).decode(errors="replace").partition("gitdir:")[2].strip()
         folder = (mark.parent / target).resolve()
-    with suppress(OSError):
-        return (folder / (folder / "commondir").read_text(encoding="utf-8").strip()).resolve()
+    with suppress(OSError, ValueError):
+        return (folder / read_regular(folder / "commondir").decode().strip()).resolve()
     return folder
 
 

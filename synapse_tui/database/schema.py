@@ -191,6 +191,7 @@ STEPS: Sequence[Step] = (
         "CREATE INDEX ix_entries_task ON entries (project, alias, task_id)",
     ),
     Additive(("ALTER TABLE tasks ADD COLUMN command VARCHAR NOT NULL DEFAULT ''",)),
+    Additive(("ALTER TABLE push_configs ADD COLUMN local BOOLEAN",)),
 )
 """Statements of each step, in order; the version of a file is the number of steps taken."""
 
@@ -447,5 +448,6 @@ POSTGRES_STEPS: Sequence[Step] = (
         )""",
     ),
     Additive(("ALTER TABLE tasks ADD COLUMN command text NOT NULL DEFAULT ''",)),
+    Additive(("ALTER TABLE push_configs ADD COLUMN local boolean",)),
 )
 """Statements of each step, in order; the version of a database is the number of steps taken."""

@@ -160,6 +160,8 @@ class SubscriptionRow(SQLModel, table=True):
     scheme: str
     credentials: str
     secret: str
+    local: bool | None = None
+    """None: written by an older host."""
     persist: bool
     owner: str
     """Process that sends them; after its end another one continues."""

@@ -24,7 +24,17 @@ from typing import Any
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError
-from synapse_tui.files import check_safe, make_folder, private_folder, read_own, write_advice, write_private
+from synapse_tui.files import (
+    LARGEST,
+    check_safe,
+    make_folder,
+    private_folder,
+    read_advice,
+    read_own,
+    read_regular,
+    write_advice,
+    write_private,
+)
 
 from .dialects import Dialect
 from .launch import NAME, claude_hooks, codex_hooks, copilot_hooks, gemini_extension, opencode_plugin
@@ -176,7 +186,7 @@ class HookInstaller:
     def _recall(self, path: Path) -> tuple[bytes | None, str] | None:
         try:
             check_safe(self._memory(path))
-            saved = json.loads(self._memory(path).read_bytes())
+            saved = json.loads(read_regular(self._memory(path), 4 * LARGEST))
             before = saved["before"]
             return (None if before is None else base64.b64decode(before)), str(saved["after"])
         except (OSError, ValueError, KeyError, TypeError):
@@ -242,11 +252,11 @@ def _written(content: object) -> bytes:
 
 def _bytes(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return read_regular(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}", "check its permissions") from error
+        raise ConfigError(f"{path} cannot be read: {error.strerror}", read_advice(error)) from error
 
 
 def _check_writable(path: Path) -> None:

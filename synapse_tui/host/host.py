@@ -280,9 +280,7 @@ class Host:
         )
         self._push = PushService(
             self.events,
-            policy=TargetPolicy(
-                Resolver(), loopback=lambda: not self._reach.network.exposed, own_ports=self._agent_ports
-            ),
+            policy=TargetPolicy(Resolver(), own_ports=self._agent_ports),
             journal=self.history.push_journal(),
             agents=self._agents,
             network=self._reach.network,

@@ -232,8 +232,6 @@ class TextFolders:
         yield from (("shipped", folder) for folder in shipped_texts())
 
     def _why_not(self, origin: Origin, path: Path, data: bytes) -> str:
-        if len(data) > MAX_BYTES:
-            return f"it is longer than {MAX_BYTES // 1024} KiB"
         try:
             data.decode()
         except UnicodeDecodeError as error:

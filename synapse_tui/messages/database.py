@@ -289,6 +289,8 @@ def _delivery_values(delivery: Delivery) -> dict[str, Any]:
 def _subscription_of(row: SubscriptionRow) -> PushSubscription:
     values = row.model_dump(exclude={"owner", "agent_name", "protocol", "events"})
     protocol, events = PushProtocol(row.protocol), tuple(row.events)
+    if row.local is None:  # from an older host: of webhooks, which keys could not add, it was the person
+        values["local"] = protocol is PushProtocol.DIALECT
     return PushSubscription(agent_id=row.agent_name, protocol=protocol, events=events, **values)
 
 

@@ -52,6 +52,7 @@ class PushSubscription:
     scheme: str = ""  # of the header `Authorization`
     credentials: str = field(default="", repr=False)  # of the header `Authorization`
     secret: str = field(default="", repr=False)  # key of the signature
+    local: bool = False  # whether the person on this machine asked, who may name its other programs
     persist: bool = False  # whether it survives the agent, for the next one with the same id
     ended_at: datetime | None = None  # end of all possible events
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from synapse_tui.dataclass import dataclass
+from synapse_tui.files import read_regular
 from synapse_tui.safety.locks import ChangeType
 
 MAX_LINES = 5_000  # longer texts are not compared by line, which would take seconds
@@ -120,7 +121,7 @@ def take(path: Path) -> Snapshot:
         return Snapshot(exists=False)
     mark = (status.st_size, status.st_mtime_ns)
     try:
-        text = path.read_text(encoding="utf-8") if status.st_size <= MAX_BYTES else None
+        text = read_regular(path, MAX_BYTES).decode() if status.st_size <= MAX_BYTES else None
     except (OSError, UnicodeDecodeError):
         text = None
     return Snapshot(exists=True, mark=mark, text=text)

@@ -21,6 +21,7 @@ from textual.widgets.option_list import Option
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import InvalidValue
+from synapse_tui.files import read_regular
 from synapse_tui.language import tr
 from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY, AgentState
 from synapse_tui.widgets.fit import Piece, distinct, line, pad, shorten, width_of
@@ -563,7 +564,7 @@ class Composer(Form[str]):
         if name is None:
             return
         try:
-            text = (self._source.templates / f"{name}.md").read_text("utf-8")
+            text = read_regular(self._source.templates / f"{name}.md").decode()
         except (OSError, UnicodeError) as error:
             self.show_error(f"{name}.md cannot be read: {error}")
         else:

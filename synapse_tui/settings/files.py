@@ -14,7 +14,14 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError, InvalidValue
-from synapse_tui.files import check_safe, private_folder, read_regular, write_advice, write_private
+from synapse_tui.files import (
+    check_safe,
+    private_folder,
+    read_advice,
+    read_regular,
+    write_advice,
+    write_private,
+)
 from synapse_tui.language import tr
 from synapse_tui.paths import UserPaths, make_project_folder
 
@@ -63,7 +70,7 @@ class SettingsFile:
         except FileNotFoundError:
             self.data = b""
         except OSError as error:
-            raise ConfigError(f"{path} cannot be read: {error.strerror}", "check its permissions") from error
+            raise ConfigError(f"{path} cannot be read: {error.strerror}", read_advice(error)) from error
         self._content = parse(path, self.data)
         self._text = b""
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError, UnsafePath
-from synapse_tui.files import LARGEST, read_own, read_regular
+from synapse_tui.files import read_advice, read_own, read_regular
 from synapse_tui.paths import UserPaths
 
 from .schema import ENV, SCHEMA, TABLES, Setting, find_setting, nearest_key
@@ -191,19 +191,15 @@ def read_layer(
 
 def _read(path: Path, problems: list[ConfigError], *, own: bool) -> bytes | None:
     try:
-        data = (read_own if own else read_regular)(path)
+        return (read_own if own else read_regular)(path)
     except FileNotFoundError:
         return None
     except UnsafePath as error:
         problems.append(error)
         return None
     except OSError as error:
-        problems.append(ConfigError(f"{path} cannot be read: {error.strerror}", "check its permissions"))
+        problems.append(ConfigError(f"{path} cannot be read: {error.strerror}", read_advice(error)))
         return None
-    if len(data) > LARGEST:
-        problems.append(ConfigError(f"{path} is longer than {LARGEST} bytes", "make it shorter"))
-        return None
-    return data
 
 
 def _parse(

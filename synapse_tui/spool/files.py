@@ -327,7 +327,7 @@ def _take(descriptor: int) -> None:
 
 def is_abandoned(folder: Path) -> bool:
     try:
-        descriptor = os.open(folder / HOST_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(folder / HOST_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return True
     except OSError:

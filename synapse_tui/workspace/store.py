@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import HandoverError
-from synapse_tui.files import check_safe, private_folder, write_private
+from synapse_tui.files import check_safe, private_folder, read_regular, write_private
 from synapse_tui.terminal import newest_lines
 
 T = TypeVar("T")
@@ -234,7 +234,7 @@ class WorkspaceStore:
         path = self.path / _FILE
         try:
             check_safe(path)
-            return SavedWorkspace.from_bytes(path.read_bytes())
+            return SavedWorkspace.from_bytes(read_regular(path, _MOST_TEXT))
         except FileNotFoundError:
             return None
         except Newer as error:
@@ -275,7 +275,7 @@ class WorkspaceStore:
         path = self._scrollback(agent_id)
         try:
             check_safe(path)
-            packed = path.read_bytes()
+            packed = read_regular(path, max(self._scrollback_bytes, _MOST_TEXT))
             return zlib.decompressobj().decompress(packed, _MOST_TEXT)
         except FileNotFoundError:
             return b""

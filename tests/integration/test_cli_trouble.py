@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import re
@@ -12,10 +13,13 @@ from pathlib import Path
 import click
 import pytest
 
+from synapse_tui import language
 from synapse_tui.cli.output import ExitCode
 from tests.cli_tree import commands, leaves, options
 from tests.fake_agent import FakeAgent
 from tests.integration.shell_kit import Result, Shell
+from tests.odd_files import KINDS, put_odd
+from tests.waiting import PATIENCE
 
 LEAVES = {words: each for words, each in leaves().items() if words.startswith("synapse ")}
 GROUPS = {
@@ -117,13 +121,46 @@ def test_in_a_folder_that_was_removed(shell: Shell, monkeypatch: pytest.MonkeyPa
     sound(shell.call(*words.split()[1:], *plausible(LEAVES[words])))
 
 
-@pytest.mark.parametrize("home", ["file", "missing", "read-only", ""])
+@pytest.mark.parametrize("home", ["file", "below-file", "missing", "read-only", ""])
 @pytest.mark.parametrize("words", LEAVES)
 def test_with_a_home_that_is_none(shell: Shell, words: str, home: str) -> None:
     if home == "file":
         (shell.home / "file").write_text("x")
-    shell.environ["HOME"] = "/proc/self" if home == "read-only" else home and str(shell.home / home)
+    odd = {"read-only": "/proc/self", "below-file": "/dev/null/x"}
+    shell.environ["HOME"] = odd.get(home) or (home and str(shell.home / home))
+    result = shell.call(*words.split()[1:], *plausible(LEAVES[words]))
+    sound(result)
+    assert "Not a directory" not in result.err
+
+
+@pytest.mark.parametrize("words", LEAVES)
+def test_with_settings_that_would_hold_a_careless_reader(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    monkeypatch.setattr(
+        language, "language", language.language.__wrapped__
+    )  # ask the file, as a process does
+    put_odd(shell.home / ".synapse" / "settings.json", "pipe")
     sound(shell.call(*words.split()[1:], *plausible(LEAVES[words])))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "words", ["list", "config show", "config set tui.layout grid", "start dummy", "kill"]
+)
+async def test_settings_that_cannot_be_read_are_named(tmp_path: Path, words: str, kind: str) -> None:
+    shell = Shell.scratch(tmp_path, apart=True)
+    path = shell.home / ".synapse" / "settings.json"
+    put_odd(path, kind)
+    try:
+        result = await asyncio.wait_for(shell.run(*words.split()), PATIENCE)
+    finally:
+        await shell.run("kill", "--all")
+    sound(result)
+    if words.startswith("config"):
+        reason = "it is longer than 1024 KiB" if kind == "long" else "it is no regular file"
+        device = "/dev/zero is not used: it is a device"
+        assert (device if kind == "device" else f"{path} cannot be read: {reason}") in result.err
 
 
 def shell_line(shell: Shell, line: str) -> subprocess.CompletedProcess[str]:

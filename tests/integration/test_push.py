@@ -39,11 +39,11 @@ def agent() -> FakeAgent:
 
 
 def config(agent: FakeAgent, url: str, *, protocol: Any = PushProtocol.V1, **fields: Any) -> PushSubscription:
-    return PushSubscription(agent.agent_id, protocol, url, task_id=TASK, **fields)
+    return PushSubscription(agent.agent_id, protocol, url, task_id=TASK, **{"local": True, **fields})
 
 
 def webhook_of(agent_id: str, url: str, events: tuple[str, ...] = (), **fields: Any) -> PushSubscription:
-    return PushSubscription(agent_id, PushProtocol.DIALECT, url, events=events, **fields)
+    return PushSubscription(agent_id, PushProtocol.DIALECT, url, events=events, **{"local": True, **fields})
 
 
 def ask(agent: FakeAgent, text: str = "Hello!") -> str:
@@ -223,10 +223,10 @@ async def test_an_endless_answer_is_not_read(agent):
 
 async def test_a_name_that_means_something_else_when_it_is_called_is_not_called(agent, tmp_path):
     names = Names(rebind=["93.184.216.34"])
-    policy = TargetPolicy(names, loopback=lambda: False)
+    policy = TargetPolicy(names)
     async with receiving() as receiver, telling(agent, policy=policy, path=tmp_path / "h.db") as desk:
         url = receiver.url(host="rebind")
-        webhook = await desk.add(webhook_of(agent.agent_id, url, ("*",)))
+        webhook = await desk.add(webhook_of(agent.agent_id, url, ("*",), local=False))
         names.names["rebind"] = ["127.0.0.1"]
         ask(agent)
         (log,) = await wait_for_log(desk, webhook, 1)

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from synapse_tui.a2a.access import Access, AccessRules
 from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.network import bind_loopback
 from synapse_tui.a2a.push import service
@@ -21,6 +22,7 @@ from synapse_tui.a2a.server import AgentServer
 from synapse_tui.errors import HistoryError
 from synapse_tui.messages.history import READING, PushJournal
 from synapse_tui.model import USER, AgentSpec, MessageRequest, TaskState
+from synapse_tui.settings.keys import read_keys
 from tests.fake_agent import FakeAgent
 from tests.integration.host_kit import make_host, running
 from tests.integration.push_kit import answer, receiving, telling
@@ -51,12 +53,17 @@ class Rig:
 
 
 @asynccontextmanager
-async def serving(path: Path | None = None) -> AsyncIterator[Rig]:
+async def serving(path: Path | None = None, rules: AccessRules | None = None) -> AsyncIterator[Rig]:
     sockets = bind_loopback(0)
     agent = FakeAgent(sockets.port, "codex")
     client = httpx.AsyncClient(base_url=agent.endpoint, timeout=PATIENCE)
     async with telling(agent, path=path) as desk, client:
-        server = AgentServer(agent, sockets, services=Services(push=desk), token_of=TOKENS.get)
+        server = AgentServer(
+            agent,
+            sockets,
+            services=Services(push=desk, access=Access(rules) if rules else None),
+            token_of=TOKENS.get,
+        )
         await server.start()
         try:
             yield Rig(agent, desk, client)
@@ -130,6 +137,53 @@ async def test_webhooks_are_not_for_agents():
         request = rig.client.build_request("GET", "/webhooks")
         signer("user", rig.agent.port, "user-secret")(request)
         assert (await rig.client.send(request)).status_code == 200
+
+
+# -- programs of this machine ---
+
+
+KEYS = AccessRules(keys=read_keys("ci=ci-key"), admin_keys=read_keys("root=root-key"))
+AFAR = {"X-Forwarded-For": "192.0.2.7"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "may"),
+    [
+        ({}, True),
+        ({"X-API-Key": "ci-key"}, False),
+        ({"X-API-Key": "root-key"}, False),
+        ({"X-API-Key": "ci-key", **AFAR}, False),
+        ({"X-API-Key": "root-key", **AFAR}, False),
+        ({"X-API-Key": "of another server"}, True),
+    ],
+)
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "localhost.", "a.localhost", "[::1]"])
+async def test_only_the_person_on_this_machine_may_name_its_programs(headers, may, host):
+    async with serving(rules=KEYS) as rig:
+        rig.client.headers.update(headers)
+        url = f"http://{host}:9"
+        configuration = {"taskPushNotificationConfig": {"url": url}, "returnImmediately": True}
+        told = await rig.call("SendMessage", message=user_message(), configuration=configuration)
+        assert (told.get("error", {}).get("code"), len(rig.agent.requests)) == (
+            (None, 1) if may else (-32602, 0)
+        )
+        made = await rig.post("/webhooks", {"url": url})
+        barred = 403 if AFAR.items() <= headers.items() and "ci-key" in headers.values() else 422
+        assert made.status_code == (200 if may else barred)
+
+
+async def test_a_notification_has_no_rights_of_the_person_on_another_host(tmp_path):
+    """Otherwise who may have a host notified could act as the person on agents of another home."""
+    async with running(make_host(tmp_path)) as host, serving() as rig:
+        session = await host.open(AgentSpec("dummy"), columns=80, lines=24)
+        url = f"{session.endpoint}/outbox/all/release"
+        made = (await rig.post("/webhooks", {"url": url, "events": ["*"]})).json()
+        await rig.post("/tasks/send", message())
+        path = f"/webhooks/{made['id']}/deliveries"
+        log: list[dict[str, Any]] = []
+        while not log or not all(each["status_code"] for each in log):
+            log = (await rig.client.get(path)).json()
+        assert {each["status_code"] for each in log} == {403}
 
 
 # -- the protocol ---

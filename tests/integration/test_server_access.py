@@ -410,11 +410,12 @@ async def test_a_caller_that_asks_too_much_is_told_when_to_come_again() -> None:
         {"X-Forwarded-For": "192.0.2.7"},
         {"Forwarded": "for=192.0.2.7"},
         {"Via": "1.1 tunnel"},
+        {"X-Synapse-Delivery": "1"},
         {"Host": "agents.example.com"},
     ],
 )
 async def test_whoever_is_forwarded_is_not_the_person(headers: dict[str, str]) -> None:
-    """A tunnel to the world runs as the person's own process, too."""
+    """A tunnel to the world, and a host that notifies where others ask it to, run as the person, too."""
     open_rules = AccessRules(keys=STRICT.keys)
     named = Network(allowed_hosts=("agents.example.com",))
     async with running(services=services(open_rules, named)) as (agent, _):

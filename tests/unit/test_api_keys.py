@@ -120,7 +120,7 @@ UNKNOWN = Caller(near=True, owner=Owner.UNKNOWN, address="127.0.0.1")
 FOREIGN = Caller(near=True, owner=Owner.OTHER, address="127.0.0.1")
 FORWARDED = Caller(near=False, owner=Owner.OURS, address="127.0.0.1")
 REMOTE = Caller(near=False, owner=Owner.OTHER, address="192.0.2.7")
-PERSON = Principal("", admin=True, verified=True)
+PERSON = Principal("", admin=True, verified=True, local=True)
 CI = Principal("ci", verified=True, max_priority=4)
 
 
@@ -143,7 +143,7 @@ def judged(found: AccessRules, caller: Caller) -> Principal | str:
     ("caller", "key", "result"),
     [
         (OURS, None, PERSON),
-        (UNKNOWN, None, Principal("", admin=True, verified=False)),
+        (UNKNOWN, None, Principal("", admin=True, verified=False, local=True)),
         (FOREIGN, None, "403 foreign_user"),
         (FORWARDED, None, "403 forwarded"),
         (OURS, "for another server", PERSON),

@@ -10,9 +10,23 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.agents.profiles.profile import Transcript, TranscriptLines
+from synapse_tui.agents.transcript import _newest
 from synapse_tui.errors import ConfigError, UnsafePath
-from synapse_tui.files import check_safe, is_open, private_folder, read_own, write_advice, write_private
+from synapse_tui.files import (
+    check_safe,
+    is_open,
+    private_folder,
+    read_own,
+    read_regular,
+    write_advice,
+    write_private,
+)
 from synapse_tui.paths import UserPaths, find_project
+from synapse_tui.safety.changes import take
+from synapse_tui.spool.files import HOST_FILE, is_abandoned
+from synapse_tui.workspace.store import WorkspaceStore
+from tests.odd_files import KINDS, put_odd
 
 
 def test_a_private_file_is_replaced_whole_and_readable_by_its_owner_only(tmp_path: Path) -> None:
@@ -222,3 +236,24 @@ def test_what_is_no_home_folder_is_refused(monkeypatch: pytest.MonkeyPatch, home
 )
 def test_a_full_disk_is_not_a_matter_of_permissions(number: int, advice: str) -> None:
     assert advice in write_advice(OSError(number, os.strerror(number)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_that_others_can_put_there_hold_no_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    odd = tmp_path / "odd"
+    put_odd(odd, kind)
+    with pytest.raises(OSError, match="it is"):
+        read_regular(odd)
+    assert (take(odd).text is None) == (kind != "long")
+    put_odd(tmp_path / "spool" / HOST_FILE, kind)
+    assert is_abandoned(tmp_path / "spool") in (True, False)
+    transcript = Transcript(f"{tmp_path}/odd", TranscriptLines({}, "a"), TranscriptLines({}, "a"))
+    found = _newest(transcript, since=0.0, cwd=tmp_path, environ={})
+    assert found == ([odd] if kind == "long" else [])
+    store = WorkspaceStore(tmp_path / "workspaces", "key")
+    put_odd(tmp_path / "workspaces" / "key" / "workspace.json", kind)
+    assert store.load() is None
+    assert store.problem

@@ -14,6 +14,7 @@ from synapse_tui.errors import ConfigError
 from synapse_tui.hooks import Dialect
 from synapse_tui.hooks.install import HookInstaller, HookStatus, place_of
 from synapse_tui.hooks.launch import NPM, codex_keys, codex_setting, command_line, prepare
+from tests.odd_files import KINDS, put_odd
 
 MERGED = [Dialect.CLAUDE, Dialect.CODEX]
 USERS = '{\n\t"model": "opus",\n\t"hooks": {"PreToolUse": [{"matcher": "Bash",\n\t "hooks": []}]}\n}'
@@ -138,6 +139,18 @@ def test_a_file_that_is_read_only_is_left_alone(tmp_path: Path, installer: HookI
     with pytest.raises(ConfigError, match="read-only"):
         installer.install(place)
     assert place.path.read_bytes() == b"{}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_that_would_hold_its_reader_is_left_alone(
+    tmp_path: Path, installer: HookInstaller, kind: str
+) -> None:
+    place = place_of(Dialect.CLAUDE, tmp_path, {})
+    put_odd(place.path, kind)
+    before = place.path.lstat()
+    with pytest.raises(ConfigError, match="cannot be read: it is"):
+        installer.install(place)
+    assert place.path.lstat() == before
 
 
 def test_hooks_that_the_user_put_among_ours_stay(tmp_path: Path, installer: HookInstaller) -> None:

@@ -242,6 +242,13 @@ def test_a_whole_profile_of_synapse_a2a_is_translated(
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
+        ('command: "/bin/tr\\0ue"\n', 1, "'command' contains a NUL character"),
+        ('command: x\nargs: ["-a", "b\\0c"]\n', 2, "'args' contains a NUL character"),
+        ('command: x\nenv: {A: "b\\0c"}\n', 2, "'env.A' contains a NUL character"),
+        ('command: x\nenv: {"A\\0B": "c"}\n', 2, "'env' has a name that no variable can have: 'A\\x00B'"),
+        ('command: x\nenv: {"A=B": c}\n', 2, "'env' has a name that no variable can have: 'A=B'"),
+        ('command: x\nenv: {"": c}\n', 2, "'env' has a name that no variable can have: ''"),
+        ('command: x\nresume: ["\\0"]\n', 2, "'resume' contains a NUL character"),
         ("command: x\ncolour: red\n", 2, "unknown key 'colour': did you mean 'color'?"),
         ("command: x\nsubmit:\n  methd: paste\n", 3, "unknown key 'submit.methd': did you mean 'method'?"),
         ("command: x\nsubmit: {method: post}\n", 2, "'submit.method' must be"),

@@ -222,7 +222,14 @@ CONFIG = PushSubscription(
     scheme="Bearer", credentials="cred",
 )  # fmt: skip
 WEBHOOK = PushSubscription(
-    AGENT, PushProtocol.DIALECT, "https://h.example/w", "w1", T0, events=("task.failed",), secret="x"
+    AGENT,
+    PushProtocol.DIALECT,
+    "https://h.example/w",
+    "w1",
+    T0,
+    events=("task.failed",),
+    secret="x",
+    local=True,
 )
 DELIVERY = Delivery("d1", "s1", "t1", "task.working", T0, T0, body='{"a": "é"}', subject="task")
 
@@ -504,21 +511,36 @@ class Names:
 async def test_what_may_be_connected_to(addresses, allow, fine):
     policy = TargetPolicy(Names(addresses), allowed=Allowed.parse(allow))
     if fine:
-        assert await policy.addresses("hooks.lan", 80) == addresses
-        assert (await policy.check("http://hooks.lan/")).host == "hooks.lan"
+        assert await policy.addresses("hooks.lan", 80, local=True) == addresses
+        assert (await policy.check("http://hooks.lan/", local=True)).host == "hooks.lan"
         return
     with pytest.raises(TargetRefused):
-        await policy.addresses("hooks.lan", 80)
+        await policy.addresses("hooks.lan", 80, local=True)
     with pytest.raises(TargetRefused):
-        await policy.check("http://hooks.lan/")
+        await policy.check("http://hooks.lan/", local=True)
 
 
 async def test_this_machine_only_for_callers_on_it():
-    policy = TargetPolicy(Names(["127.0.0.1"]), loopback=lambda: False)
+    policy = TargetPolicy(Names(["127.0.0.1"]))
     with pytest.raises(TargetRefused, match="this machine"):
-        await policy.check("http://localhost:9000/")
+        await policy.check("http://localhost:9000/", local=False)
+    await policy.check("http://localhost:9000/", local=True)
     allowed = Allowed.parse(["localhost"])
-    await TargetPolicy(Names(["::1"]), loopback=lambda: False, allowed=allowed).check("http://localhost:9/")
+    await TargetPolicy(Names(["::1"]), allowed=allowed).check("http://localhost:9/", local=False)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["localhost", "localhost.", "LOCALHOST", "a.localhost", "[::1]", "127.9.9.9", "[::ffff:127.0.0.1]"],
+)
+async def test_this_machine_is_known_whatever_name_servers_say(host):
+    def unknown(*_: Any, **__: Any) -> list[tuple[Any, ...]]:
+        raise socket.gaierror(socket.EAI_NONAME, "unknown")
+
+    policy = TargetPolicy(Resolver(unknown))
+    with pytest.raises(TargetRefused, match="this machine"):
+        await policy.check(f"http://{host}:9000/", local=False)
+    assert (await policy.check(f"http://{host}:9000/", local=True)).host[-1] != "."
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "::ffff:127.0.0.1", "192.168.7.7", "93.184.216.34"])
@@ -530,14 +552,14 @@ async def test_never_an_agent_of_this_machine(address):
         is_here=lambda each: each in ("192.168.7.7", "93.184.216.34"),
     )
     with pytest.raises(TargetRefused, match="agent's"):
-        await policy.check("http://h.example:8100/tasks/send")
-    await policy.check("http://h.example:8200/")
+        await policy.check("http://h.example:8100/tasks/send", local=True)
+    await policy.check("http://h.example:8200/", local=True)
 
 
 async def test_an_address_of_this_machine_is_known_by_the_system():
     policy = TargetPolicy(Names(["127.0.0.9"]), own_ports=lambda: {8100})
     with pytest.raises(TargetRefused):
-        await policy.check("http://x:8100/")
+        await policy.check("http://x:8100/", local=True)
 
 
 async def test_a_name_server_that_hangs_holds_who_asks_for_a_while_only(monkeypatch):
@@ -546,14 +568,14 @@ async def test_a_name_server_that_hangs_holds_who_asks_for_a_while_only(monkeypa
         return ()
 
     monkeypatch.setattr("synapse_tui.a2a.push.policy.LOOKUP_TIMEOUT", 0.01)
-    assert (await TargetPolicy(hang).check("http://slow.example/")).host == "slow.example"
+    assert (await TargetPolicy(hang).check("http://slow.example/", local=True)).host == "slow.example"
 
 
 async def test_a_name_that_changes_its_mind_is_refused_when_it_is_called():
-    policy = TargetPolicy(Names(["93.184.216.34"], ["127.0.0.1"]), loopback=lambda: False)
-    await policy.check("http://rebind.example/")
+    policy = TargetPolicy(Names(["93.184.216.34"], ["127.0.0.1"]))
+    await policy.check("http://rebind.example/", local=False)
     with pytest.raises(TargetRefused):
-        await policy.addresses("rebind.example", 80)
+        await policy.addresses("rebind.example", 80, local=False)
 
 
 @pytest.mark.parametrize("entry", ["10.0.0.0/33", "a b", "", "http://x/", "*", "**.lan", "10.0.0.1:80"])
@@ -566,10 +588,10 @@ def test_what_cannot_be_allowed_is_told(entry):
 
 
 async def test_odd_ways_to_write_an_address_are_resolved_and_so_looked_at():
-    policy = TargetPolicy(Resolver(), loopback=lambda: False)
+    policy = TargetPolicy(Resolver())
     for host in ("2130706433", "0x7f000001", "127.1"):
         with pytest.raises((TargetRefused, OSError)):
-            await policy.addresses(host, 80)
+            await policy.addresses(host, 80, local=False)
 
 
 async def test_a_name_server_that_hangs_holds_nobody_else():

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.guard import Guard
 from synapse_tui.a2a.peers import Owner
 from synapse_tui.a2a.routes import build_app
@@ -22,6 +23,7 @@ from synapse_tui.a2a.signing import (
     no_token,
     signature_headers,
 )
+from synapse_tui.addresses import Address
 from tests.fake_agent import FakeAgent
 from tests.unit.clock import Clock
 from tests.unit.dialect_kit import Doorkeeper, message, served, signer
@@ -311,6 +313,31 @@ async def test_a_name_that_reads_like_an_agents_must_be_proved(
 async def test_other_names_are_taken(client: httpx.AsyncClient, claimed: str) -> None:
     answer = await client.post("/tasks/send", json=message(sender={"sender_id": claimed}))
     assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "claimed", ["bob", "Bob", "BOB", "b.o.b", "bob-", "codex-8120", "Codex_8120", "codex8120"]
+)
+@pytest.mark.parametrize("path", ["/tasks/send", "/tasks/send-priority?priority=5", "/"])
+async def test_a_name_of_an_agent_of_the_project_must_be_proved(
+    agent: FakeAgent, claimed: str, path: str
+) -> None:
+    """It is typed before the message, where it would stand for that agent."""
+    bob = Address("synapse-codex-8120", "codex", "bob", 8120, "http://127.0.0.1:8120")
+    elsewhere = replace(bob, agent_id="synapse-claude-8100", agent_type="claude", name="ann", local=False)
+    external = replace(bob, agent_id="echo", agent_type="external", name="", port=0, external=True)
+    sent = message(sender={"sender_id": claimed})
+    if path == "/":
+        said = {"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "Hello!"}]}
+        params = {"message": said, "metadata": {"sender": {"sender_id": claimed}}}
+        sent = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params}
+    services = Services(addresses=lambda: [bob, elsewhere, external])
+    async with served(agent, services=services) as client:
+        answer = await client.post(path, json=sent)
+        assert "not signed by it" in answer.text
+        assert not agent.requests
+        for free in ("bobby", "ann", "echo", "codex", "codex-81200"):
+            assert (await client.post("/tasks/send", json=message(sender={"sender_id": free}))).is_success
 
 
 async def test_an_agent_may_not_sign_for_another(client: httpx.AsyncClient, agent: FakeAgent) -> None:

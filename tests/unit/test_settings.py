@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from synapse_tui.settings import SCHEMA, Setting, Settings, load_settings
 from synapse_tui.settings import files as editing
 from synapse_tui.settings.files import SettingsFile, SettingsFiles, turn_at
 from synapse_tui.settings.schema import AREAS, find_setting, nearest_key
+from tests.odd_files import put_odd
 from tests.waiting import PATIENCE
 
 
@@ -274,18 +274,29 @@ def test_a_whole_file_of_synapse_a2a_can_be_read(home: Path, project: Path) -> N
 @pytest.mark.parametrize("kind", ["pipe", "device", "long"])
 def test_a_project_cannot_keep_a_host_reading(home: Path, project: Path, kind: str) -> None:
     path = project / ".synapse/settings.json"
-    path.parent.mkdir(parents=True)
-    if kind == "pipe":
-        os.mkfifo(path)
-    elif kind == "device":
-        path.symlink_to("/dev/zero")
-    else:
-        path.write_bytes(b" " * 2_000_000)
+    put_odd(path, kind)
     write(home / ".synapse/settings.json", {"tui.layout": "grid"})
     settings = load(home, project)
     assert settings.text("tui.layout") == "grid"
     (problem,) = settings.problems
     assert ("longer than" if kind == "long" else "no regular file") in problem.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "hint"),
+    [
+        ("pipe", "it is no regular file", "put a regular file there, or remove it"),
+        ("device", "it is no regular file", "put a regular file there, or remove it"),
+        ("folder", "it is no regular file", "put a regular file there, or remove it"),
+        ("long", "it is longer than 1024 KiB", "make it shorter"),
+    ],
+)
+def test_a_settings_file_that_cannot_be_read_says_why(home: Path, kind: str, reason: str, hint: str) -> None:
+    path = home / ".synapse/settings.json"
+    put_odd(path, kind)
+    with pytest.raises(ConfigError, match=reason) as told:
+        SettingsFile(path)
+    assert told.value.hint == hint
 
 
 @pytest.mark.parametrize("value", [-1, "500001", "9" * 5000, "1.5", None, True])

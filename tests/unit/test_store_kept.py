@@ -163,3 +163,22 @@ async def test_a_kept_message_is_taken_back_once(path):
         ("held",),
         ("queued",),
     ]
+
+
+async def test_a_webhook_of_an_older_host_may_still_name_programs_of_this_machine(path):
+    """Keys could not add webhooks; but they could add a push configuration."""
+    async with opened(path) as (history, _):
+        journal = PushJournal(history, KEY.project)
+        for protocol in (PushProtocol.DIALECT, PushProtocol.V1):
+            made = PushSubscription(KEY.agent_id, protocol, "http://a.example", id=protocol, local=False)
+            journal.note(made.id, dataclasses.replace(made, persist=True))
+        await journal.flush()
+    for written, found in (
+        ("local", {"dialect": False, "1.0": False}),
+        ("NULL", {"dialect": True, "1.0": False}),
+    ):
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(f"UPDATE push_configs SET local = {written}")
+        async with opened(path, owner="2:2") as (history, _):
+            left = await PushJournal(history, KEY.project).webhooks(KEY.agent_id, goes_on=True)
+            assert {each.id: each.local for each in left.subscriptions} == found

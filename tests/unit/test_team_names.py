@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from synapse_tui.paths import UserPaths
 from synapse_tui.process_times import machine_name
 from synapse_tui.safety.locks import FileKeys
 from synapse_tui.settings import load_settings
+from tests.odd_files import KINDS, put_odd
 
 
 def git(folder: Path, *words: str) -> None:
@@ -105,6 +107,16 @@ def test_the_repository_of_a_folder(repository: Path, tmp_path: Path) -> None:
     git(repository, "remote", "remove", "upstream")
     assert find_repository(inner) is None
     assert find_repository(tmp_path) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", [".git", ".git/config", ".git/commondir"])
+def test_a_repository_cannot_hold_who_reads_it(repository: Path, name: str, kind: str) -> None:
+    if name == ".git":
+        shutil.rmtree(repository / name)
+    put_odd(repository / name, kind)
+    found = find_repository(repository)
+    assert (found.name if found is not None else "") == ("github.com/team/app" if "common" in name else "")
 
 
 def test_a_worktree_is_a_working_copy_too(repository: Path, tmp_path: Path) -> None:

@@ -489,6 +489,7 @@ def config_of(params: pb.TaskPushNotificationConfig, call: Call) -> PushSubscrip
         token=params.token,
         scheme=auth.scheme,
         credentials=auth.credentials,
+        local=call.visitor.principal.local,
     )
 
 

@@ -31,7 +31,7 @@ MAX_URL = 2048
 LOOKUP_TIMEOUT = 5.0  # seconds for a lookup while a caller waits
 MAX_LOOKUPS = 32  # concurrent lookups; an unresponsive name server blocks one thread each
 _PORTS = {"http": 80, "https": 443}
-_HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,62}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,62}[a-z0-9_])?)*\.?")
+_HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,62}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,62}[a-z0-9_])?)*")
 _BAD = re.compile(r"[\x00-\x20\x7f\\]")
 _URL_HINT = "give the URL of a web server: https://host/path"
 _ADDRESS_HINT = "give the URL of a web server that the network can reach"
@@ -89,7 +89,8 @@ def shown_url(url: str) -> str:
 def _ascii_host(host: str, *, bracketed: bool) -> str:
     if bracketed:
         return str(IPv6Address(host))
-    name = host.encode("idna").decode().lower() if host else ""
+    # One name in all places: `localhost.` is the same host as `localhost`, but not in every resolver.
+    name = host.encode("idna").decode().lower().removesuffix(".") if host else ""
     if name and not _HOST.fullmatch(name):
         raise ValueError(host)
     return name
@@ -182,6 +183,8 @@ class Resolver:
             return (str(ip_address(host)),)
         except ValueError:
             pass
+        if host == "localhost" or host.endswith(".localhost"):
+            return ("127.0.0.1", "::1")  # RFC 6761: whatever name servers say
         await self._slots.acquire()
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Sequence[str]] = loop.create_future()
@@ -256,8 +259,6 @@ class TargetPolicy:
     Args:
         resolve: Returns the addresses of a name.
         allowed: Additionally allowed by the person; may be changed at any time.
-        loopback: Whether our servers listen on loopback only: then all callers are on this machine and could
-            call its other programs themselves.
         own_ports: The ports of agents on this machine; never called, since agents act on what they receive.
         is_here: Whether an address belongs to this machine.
     """
@@ -267,34 +268,35 @@ class TargetPolicy:
         resolve: Resolve,
         *,
         allowed: Allowed | None = None,
-        loopback: Callable[[], bool] = lambda: True,
         own_ports: Callable[[], Collection[int]] = frozenset,
         is_here: Callable[[str], bool] = is_own_address,
     ) -> None:
         self._resolve = resolve
         self.allowed = allowed or Allowed()
-        self._loopback = loopback
         self._own_ports = own_ports
         self._is_here = is_here
 
-    async def check(self, url: str) -> Destination:
-        """Check a requested URL; a name that cannot be resolved now is checked again later."""
+    async def check(self, url: str, *, local: bool) -> Destination:
+        """Check a requested URL; a name that cannot be resolved now is checked again later.
+
+        Only the person on this machine (`local`) may name its other programs: others cannot call them.
+        """
         found = destination_of(url)
         with contextlib.suppress(OSError):  # includes timeouts
             async with asyncio.timeout(LOOKUP_TIMEOUT):
-                await self.addresses(found.host, found.port)
+                await self.addresses(found.host, found.port, local=local)
         return found
 
-    async def addresses(self, host: str, port: int) -> Sequence[str]:
+    async def addresses(self, host: str, port: int, *, local: bool) -> Sequence[str]:
         """The addresses that a host may be connected to, in the order to try them."""
         found = await self._resolve(host, port)
         if not found:
             raise OSError(errno.EHOSTUNREACH, "the name has no address")
         for address in found:
-            self._check_address(host, port, address)
+            self._check_address(host, port, address, local=local)
         return found
 
-    def _check_address(self, host: str, port: int, address: str) -> None:
+    def _check_address(self, host: str, port: int, address: str, *, local: bool) -> None:
         reach = reach_of(address)
         if reach is Reach.NEVER:
             raise TargetRefused(f"{host} has an address that cannot be a web server's", _ADDRESS_HINT)
@@ -304,9 +306,9 @@ class TargetPolicy:
             )
         if self.allowed.has(host, address):
             return
-        if reach is Reach.LOOPBACK and not self._loopback():
+        if reach is Reach.LOOPBACK and not local:
             raise TargetRefused(
-                f"{host} is this machine, and callers from elsewhere may not reach its other programs",
+                f"{host} is this machine, and callers by a key or from elsewhere may not reach it",
                 _ALLOW_HINT,
             )
         if reach is Reach.PRIVATE:

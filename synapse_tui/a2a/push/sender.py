@@ -20,6 +20,7 @@ from email.utils import parsedate_to_datetime
 import httpcore
 
 from synapse_tui import __version__
+from synapse_tui.a2a.calls import DELIVERY_HEADER
 from synapse_tui.backoff import is_transient_status
 from synapse_tui.errors import TargetRefused
 from synapse_tui.messages.records import Delivery, PushProtocol, PushSubscription
@@ -47,7 +48,7 @@ class PushSender:
         certificates: ssl.SSLContext | None = None,
         timeout: float = TIMEOUT,
     ) -> None:
-        self._backend = CheckedBackend(policy)
+        self._policy = policy
         self._certificates = certificates or ssl.create_default_context()
         self._timeout = timeout
 
@@ -56,7 +57,9 @@ class PushSender:
             destination = destination_of(subscription.url)
             headers = headers_of(subscription, delivery, datetime.now(UTC))
             async with asyncio.timeout(self._timeout):
-                return await self._post(destination, headers, delivery.body.encode())
+                return await self._post(
+                    destination, headers, delivery.body.encode(), local=subscription.local
+                )
         except TargetRefused as error:
             return Attempt(problem=f"refused: {error.message}")
         except (TimeoutError, httpcore.TimeoutException):
@@ -64,7 +67,7 @@ class PushSender:
         except (OSError, httpcore.NetworkError, httpcore.ProtocolError) as error:
             return Attempt(problem=problem_of(error), again=True)
 
-    async def _post(self, destination: Destination, headers: Headers, body: bytes) -> Attempt:
+    async def _post(self, destination: Destination, headers: Headers, body: bytes, *, local: bool) -> Attempt:
         url = httpcore.URL(
             scheme=destination.scheme.encode(),
             host=destination.host.encode(),
@@ -73,7 +76,9 @@ class PushSender:
         )
         async with (
             httpcore.AsyncConnectionPool(
-                self._certificates, max_keepalive_connections=0, network_backend=self._backend
+                self._certificates,
+                max_keepalive_connections=0,
+                network_backend=CheckedBackend(self._policy, local=local),
             ) as pool,
             pool.stream(
                 "POST",
@@ -116,8 +121,9 @@ async def _drain(response: httpcore.Response) -> None:
 class CheckedBackend(httpcore.AsyncNetworkBackend):
     """Connects only to addresses that the policy has checked, whatever the name resolves to later."""
 
-    def __init__(self, policy: TargetPolicy) -> None:
+    def __init__(self, policy: TargetPolicy, *, local: bool) -> None:
         self._policy = policy
+        self._local = local
         self._network = httpcore.AnyIOBackend()
 
     async def connect_tcp(
@@ -129,7 +135,7 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         async with asyncio.timeout(timeout):
-            addresses = list(await self._policy.addresses(host, port))[:MAX_ADDRESSES]
+            addresses = list(await self._policy.addresses(host, port, local=self._local))[:MAX_ADDRESSES]
             for address in addresses[:-1]:
                 try:
                     return await self._network.connect_tcp(address, port, ONE_ADDRESS_TIMEOUT)
@@ -148,7 +154,7 @@ def headers_of(subscription: PushSubscription, delivery: Delivery, now: datetime
         # Not application/a2a+json: most receivers accept only the plain type, which all SDKs send.
         "Content-Type": "application/json",
         "Content-Length": str(len(delivery.body.encode())),
-        "X-Synapse-Delivery": delivery.id,
+        DELIVERY_HEADER: delivery.id,
     }
     if subscription.token:
         # The specification names no header; these are the ones of the Python and Go SDKs.

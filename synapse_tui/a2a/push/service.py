@@ -136,7 +136,7 @@ class PushService:
             HistoryError: It cannot be stored.
         """
         subscription = completed(subscription, sender_id)
-        await self.policy.check(subscription.url)
+        await self.policy.check(subscription.url, local=subscription.local)
         subscriptions = await self.subscriptions()
         await self._load_encoder()
         added = subscriptions.add(replace(subscription, created_at=self._clock()))

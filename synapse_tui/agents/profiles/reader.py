@@ -58,6 +58,7 @@ from .profile import (
 Value = TypeVar("Value")
 Word = TypeVar("Word", bound=str)
 
+
 _BOOLS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -135,7 +136,7 @@ class Section:
         if node is None:
             return default
         if isinstance(node, ScalarNode):
-            return str(node.value)
+            return self._passable(key, str(node.value), node)
         self._fault(node, key, "a text")
         return default
 
@@ -189,7 +190,13 @@ class Section:
 
     def strings(self, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Read a list of strings; a single string is a list of one."""
-        return tuple(value for value, _ in self._strings(key, default))
+        return tuple(self._passable(key, value, node) for value, node in self._strings(key, default))
+
+    def _passable(self, key: str, value: str, node: Node | None) -> str:
+        """Report a text that no program can be given, as an argument or in its environment."""
+        if "\0" in value:
+            self.faults.add(node, f"'{self._path(key)}' contains a NUL character")
+        return value
 
     def _strings(self, key: str, default: tuple[str, ...] = ()) -> list[tuple[str, Node | None]]:
         node = self._node(key, default or None)
@@ -480,7 +487,7 @@ def _profile(top: Section, path: Path, origin: Origin, environ: Mapping[str, str
         color=top.text("color"),
         description=top.text("description"),
         args=(*args, *top.strings("args")),
-        env=MappingProxyType(top.mapping("env")),
+        env=MappingProxyType(_variables(top)),
         ports=_ports(top),
         install=top.text("install"),
         receives=asks or top.flag("receives", default=True),
@@ -512,6 +519,14 @@ def _profile(top: Section, path: Path, origin: Origin, environ: Mapping[str, str
 def _hooks(top: Section) -> Dialect | None:
     name = top.choice("hooks", ("none", *Dialect), "none")
     return None if name == "none" else Dialect(name)
+
+
+def _variables(top: Section) -> dict[str, str]:
+    found = top.mapping("env")
+    for name in found:
+        if not name or "=" in name or "\0" in name:
+            top.fault("env", f"has a name that no variable can have: {name!r}")
+    return found
 
 
 def _command(top: Section, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
