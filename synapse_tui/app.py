@@ -14,11 +14,12 @@ from textual.widget import Widget
 
 from synapse_tui.dataclass import dataclass
 
-from .driver.events import OuterTerminalChanged, TerminalText
+from .driver.events import OuterTerminalChanged, TerminalText, TerminalTooLarge
 from .driver.link import TerminalLink
 from .driver.synapse_driver import SynapseDriver
 from .events import Event, SettingsChanged
 from .keymap import Keymap
+from .language import tr
 from .mention import MentionInterceptor
 from .model import DEMO_AGENTS, AgentSpec
 from .screens.agents import AgentActions
@@ -477,6 +478,11 @@ class SynapseApp(Shell):
 
     def on_outer_terminal_changed(self, message: OuterTerminalChanged) -> None:
         self.appearance.set_terminal(message.outer)
+
+    def on_terminal_too_large(self, message: TerminalTooLarge) -> None:
+        (columns, lines), (width, height) = message.claimed, message.used
+        text = tr(f"the terminal claims {columns} columns and {lines} lines; {width} and {height} are used")
+        self.call_after_refresh(self.notice, text, "warning")
 
     def attach(self, link: TerminalLink) -> None:
         """Show the application on a terminal; the previous one is released, still open."""

@@ -104,6 +104,7 @@ class MentionView:
 
 
 _WORD = re.compile(r"\w")
+_LONGEST_CHARACTER: Final = 64  # keys that move and delete together: a character and its combining marks
 
 
 @dataclass(slots=True)
@@ -116,13 +117,29 @@ class Draft(Generic[T]):
     def __init__(self) -> None:
         self._units: list[_Unit[T]] = []
         self._leading: list[T] = []
+        self._text = ""  # of all units; joined anew, it would cost all of the text for each key
         self.cursor = 0
+        self._place = 0  # of the cursor in the text
 
     def __len__(self) -> int:
         return len(self._units)
 
     def text(self, start: int = 0, end: int | None = None) -> str:
-        return "".join(unit.text for unit in self._units[start:end])
+        return self._text[self._place_of(start) : None if end is None else self._place_of(end)]
+
+    def _place_of(self, unit: int) -> int:
+        """Return where a unit begins in the text, counted from the start or the cursor if nearer."""
+        if unit <= abs(unit - self.cursor):
+            return self._length(0, unit)
+        if unit < self.cursor:
+            return self._place - self._length(unit, self.cursor)
+        return self._place + self._length(self.cursor, unit)
+
+    def _length(self, start: int, end: int) -> int:
+        return sum(len(unit.text) for unit in self._units[start:end])
+
+    def _move(self, cursor: int) -> None:
+        self.cursor, self._place = cursor, self._place_of(cursor)
 
     def tokens(self) -> list[T | Pasted]:
         """Return the tokens that typed the text, in order; text without tokens becomes `Pasted`."""
@@ -139,7 +156,9 @@ class Draft(Generic[T]):
     def insert(self, text: str, token: T | None = None) -> None:
         units = [_Unit(character) for character in text] if token is None else [_Unit(text, [token])]
         self._units[self.cursor : self.cursor] = units
+        self._text = self._text[: self._place] + text + self._text[self._place :]
         self.cursor += len(units)
+        self._place += len(text)
 
     def attach(self, token: T) -> None:
         """Attach a token that types nothing (a key release) to the last typed unit."""
@@ -149,12 +168,14 @@ class Draft(Generic[T]):
             self._leading.append(token)
 
     def remove(self, start: int, end: int) -> None:
+        self._text = self._text[: self._place_of(start)] + self._text[self._place_of(end) :]
+        self._move(start)
         del self._units[start:end]
-        self.cursor = start
 
     def before(self, least: int) -> int:
         """Return the start of the character before the cursor, including its combining marks."""
         at = self.cursor
+        least = max(least, at - _LONGEST_CHARACTER)
         while at > least:
             at -= 1
             joined = at > least and self._units[at - 1].text[-1:] == "\u200d"
@@ -164,9 +185,8 @@ class Draft(Generic[T]):
 
     def after(self, _least: int) -> int:
         at = min(self.cursor + 1, len(self._units))
-        while at < len(self._units) and (
-            _extends(self._units[at].text) or self._units[at - 1].text[-1:] == "\u200d"
-        ):
+        end = min(len(self._units), at + _LONGEST_CHARACTER)
+        while at < end and (_extends(self._units[at].text) or self._units[at - 1].text[-1:] == "\u200d"):
             at += 1
         return at
 
@@ -201,7 +221,7 @@ class Draft(Generic[T]):
     def edit(self, name: str, least: int = 0) -> None:
         """Apply a line-editing key; never changes anything before unit `least`."""
         if name in _MOVES:
-            self.cursor = _MOVES[name](self, least)
+            self._move(_MOVES[name](self, least))
         elif name in _DELETIONS:
             other = _DELETIONS[name](self, least)
             self.remove(min(other, self.cursor), max(other, self.cursor))

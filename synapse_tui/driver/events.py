@@ -123,6 +123,15 @@ class OuterTerminalChanged(events.Event, bubble=False):
         self.outer = outer
 
 
+class TerminalTooLarge(events.Event, bubble=False):
+    """The terminal claims a size of which only a part is used."""
+
+    def __init__(self, claimed: tuple[int, int], used: tuple[int, int]) -> None:
+        super().__init__()
+        self.claimed = claimed
+        self.used = used
+
+
 def textual_mouse(event: MouseEvent, previous: tuple[int, int]) -> events.MouseEvent:
     return _MOUSE_CLASSES[event.kind](
         None,

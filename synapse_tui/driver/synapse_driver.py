@@ -21,7 +21,14 @@ from textual.message import Message
 
 from synapse_tui.dataclass import dataclass
 
-from .events import OuterTerminalChanged, TerminalKey, TerminalKeyRelease, TerminalText, textual_mouse
+from .events import (
+    OuterTerminalChanged,
+    TerminalKey,
+    TerminalKeyRelease,
+    TerminalText,
+    TerminalTooLarge,
+    textual_mouse,
+)
 from .link import LinkListener, LinkOptions, TerminalLink
 from .outer import OuterTerminal, Reaction
 from .tokenizer import FocusToken, KeyToken, MouseToken, PasteToken, TextToken, Token
@@ -114,6 +121,7 @@ class SynapseDriver(Driver):
             measured = read_size(self._own.output_fd) if self._own else TerminalSize(*options.size)
             self._size = (measured.columns, measured.lines)
         self._last_cell = (0, 0)
+        self._reported_too_large = False
         self._keyboard = 0
         self._notified = 0
 
@@ -170,6 +178,9 @@ class SynapseDriver(Driver):
             for tap in self.taps:
                 tap.resized(size.columns, size.lines)
         self._size = (size.columns, size.lines)
+        if size.claimed is not None and not self._reported_too_large:
+            self._reported_too_large = True
+            self.send_message(TerminalTooLarge(size.claimed, self._size))
         self.send_message(events.Resize(cells, cells, cells, pixels))
 
     def request_keyboard(self, child_flags: int) -> None:

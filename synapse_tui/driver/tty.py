@@ -177,6 +177,13 @@ _READ: Final = 64 * 1024
 _FLAGS: Final = os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
+# Drawing costs time for each cell, in the loop that also serves the agents; 8K screens with small characters
+# have fewer. Any size can be claimed.
+MAX_COLUMNS: Final = 1000
+MAX_LINES: Final = 500
+MAX_CELLS: Final = 100_000
+
+
 @dataclass(frozen=True, slots=True)
 class TerminalSize:
     """Size of a terminal in cells and in pixels (0 if it does not report them)."""
@@ -185,6 +192,7 @@ class TerminalSize:
     lines: int
     width: int = 0
     height: int = 0
+    claimed: tuple[int, int] | None = None  # columns and lines that the terminal claims, if too many
 
 
 class OpenTerminal:
@@ -229,13 +237,22 @@ def find_terminal() -> int:
 
 
 def read_size(descriptor: int) -> TerminalSize:
-    """Return the size of a terminal (TIOCGWINSZ); 80 by 24 if it is unknown."""
+    """Return the size of a terminal (TIOCGWINSZ), at most `MAX_CELLS`; 80 by 24 if it is unknown."""
     try:
         packed = fcntl.ioctl(descriptor, termios.TIOCGWINSZ, bytes(8))
     except OSError:
         return TerminalSize(80, 24)
     lines, columns, width, height = struct.unpack("HHHH", packed)
-    return TerminalSize(columns, lines, width, height) if lines and columns else TerminalSize(80, 24)
+    return bounded_size(columns, lines, width, height) if lines and columns else TerminalSize(80, 24)
+
+
+def bounded_size(columns: int, lines: int, width: int = 0, height: int = 0) -> TerminalSize:
+    """Return a size of at most `MAX_COLUMNS`, `MAX_LINES` and `MAX_CELLS`; pixels in proportion."""
+    most = min(columns, MAX_COLUMNS)
+    shown = most, min(lines, MAX_LINES, MAX_CELLS // most)
+    if shown == (columns, lines):
+        return TerminalSize(columns, lines, width, height)
+    return TerminalSize(*shown, width * shown[0] // columns, height * shown[1] // lines, (columns, lines))
 
 
 def make_raw(descriptor: int) -> Attributes | None:

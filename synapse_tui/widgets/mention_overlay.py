@@ -16,7 +16,7 @@ from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY
 
 from .fit import Hint, Piece, fill, hint_row, shorten, width_of
 from .segment_bar import PaneOverlay
-from .text import one_line, wrap_at_cursor, wrap_words
+from .text import TypedRows, one_line, wrap_words
 
 WIDEST = 64
 NARROWEST = 12
@@ -39,7 +39,10 @@ class DrawnMention:
     cursor: Offset  # position of the cursor inside
 
 
-def draw_mention(view: MentionView, width: int, height: int) -> DrawnMention:
+def draw_mention(
+    view: MentionView, width: int, height: int, wrapping: TypedRows | None = None
+) -> DrawnMention:
+    """Draw a mention; `wrapping` is what it was wrapped with before."""
     width = max(min(width, WIDEST), NARROWEST)
     inner = width - _FRAME
     rest = max(1, height - 2)
@@ -47,12 +50,12 @@ def draw_mention(view: MentionView, width: int, height: int) -> DrawnMention:
     problem = [[Piece(row, "$fail")] for row in words]
     rest -= len(problem)
     typed, style = (view.text, "$ink") if view.composing else (view.address, "bold $accent")
-    rows, cursor = wrap_at_cursor(typed, view.cursor, inner)
-    first = max(0, min(cursor.y - _TEXT_ROWS // 2, len(rows) - _TEXT_ROWS))
-    shown = rows[first : first + _TEXT_ROWS][: max(rest, 1)]
-    first += max(0, cursor.y - first - len(shown) + 1)
-    shown = rows[first : first + len(shown)]
-    body = [[Piece(row, style)] for row in shown]
+    rows = wrapping or TypedRows()
+    known, cursor = rows.around(typed, view.cursor, inner, _TEXT_ROWS)
+    first = max(0, min(cursor.y - _TEXT_ROWS // 2, known - _TEXT_ROWS))
+    count = min(known - first, _TEXT_ROWS, max(rest, 1))
+    first += max(0, cursor.y - first - count + 1)
+    body = [[Piece(rows[row], style)] for row in range(first, first + count)]
     if view.composing and not typed:
         body = [[Piece(shorten(tr("message…"), inner), "$faint")]]
     choices = _choices(view, rest - len(body), inner)
@@ -142,6 +145,7 @@ class MentionOverlay(PaneOverlay):
         # whether the pane was resized since the last paint, so the user may not have seen the overlay
         self.stale = False
         self._view: MentionView | None = None
+        self._wrapping = TypedRows()
         self._above: bool | None = None
         self._place = Offset(0, 0)
 
@@ -158,7 +162,7 @@ class MentionOverlay(PaneOverlay):
             self.drawn = self._above = None
             self.lay((), 0, self._place)
             return
-        self.drawn = draw_mention(view, pane.width, room_for_mention(pane, anchor))
+        self.drawn = draw_mention(view, pane.width, room_for_mention(pane, anchor), self._wrapping)
         width, height = self.drawn.size
         row, self._above = place_mention(pane, anchor, height, above=self._above)
         self._place = Offset(max(0, min(anchor.x - 2, pane.width - width)), row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
@@ -175,29 +176,101 @@ def _break_offsets(text: str, width: int, fold: bool = True) -> list[int]:
 content.divide_line = _break_offsets  # type: ignore[attr-defined]
 
 
-def wrap_at_cursor(text: str, cursor: int, width: int) -> tuple[list[str], Offset]:
-    rows = [""]
-    used = 0
-    place = Offset(0, 0)
-    for start, end, cells in _clusters(text):
-        cluster = text[start:end]
-        if cluster != "\n" and used + cells > width:
-            rows.append("")
-            used = 0
-        if start <= cursor:
-            place = Offset(used, len(rows) - 1)
-        if cluster == "\n":
-            rows.append("")
-            used = 0
-        else:
-            rows[-1] += cluster
+_ROW_CHARS = 256  # characters of one row, however many of them take no cell
+
+
+class TypedRows:
+    """The rows of a text that is being typed, wrapped only as far as they are shown.
+
+    What stands before a change is not wrapped again, so a key costs as much in a long text as in a short one.
+    """
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._width = 0
+        self._starts = [0]  # where the known rows begin
+        self._end = False  # whether the last known row is the last one
+
+    def around(self, text: str, cursor: int, width: int, shown: int) -> tuple[int, Offset]:
+        """Wrap a text so far that the cursor's row can stand amid those that are shown.
+
+        Returns how many rows are known, and where the cursor is in them.
+        """
+        self._keep_before_change(text, width)
+        self._wrap_past(cursor)
+        row = bisect_right(self._starts, cursor) - 1
+        used = 0
+        for _, end, cells in split_graphemes(self[row])[0]:
+            if self._starts[row] + end > cursor:
+                break
             used += cells
-    if cursor >= len(text):
-        if used >= width:
-            rows.append("")
+        if cursor >= len(text) and used >= width:
+            return len(self._starts) + 1, Offset(0, row + 1)
+        while len(self._starts) < max(shown, row + (shown + 1) // 2) and not self._end:
+            self._wrap_row()
+        return len(self._starts), Offset(used, row)
+
+    def __getitem__(self, row: int) -> str:
+        start, *following = self._starts[row : row + 2] or [len(self._text)]
+        end = following[0] if following else self._row_end(start)
+        return self._text[start:end].removesuffix("\n")
+
+    def _keep_before_change(self, text: str, width: int) -> None:
+        if width != self._width:
+            self._text, self._width, self._starts, self._end = text, width, [0], False
+        elif text != self._text:
+            same = _same_start(text, self._text)
+            # A mark may change how wide the character before it is, and so which row that stands in.
+            del self._starts[max(1, bisect_left(self._starts, same) - 1) :]
+            self._text, self._end = text, False
+
+    def _wrap_past(self, cursor: int) -> None:
+        while self._starts[-1] <= cursor and not self._end:
+            self._wrap_row()
+
+    def _wrap_row(self) -> None:
+        end = self._row_end(self._starts[-1])
+        self._end = end >= len(self._text) and not self._text.endswith("\n", self._starts[-1], end)
+        if not self._end:
+            self._starts.append(end)
+
+    def _row_end(self, start: int) -> int:
+        """Return where the next row begins: after a line break, or with what does not fit."""
+        text, width = self._text, self._width
+        most = width + 2
+        while True:
+            line_end = text.find("\n", start, start + most)
+            end = line_end if line_end >= 0 else min(start + most, len(text))
+            whole = line_end >= 0 or end == len(text)
+            part = text[start:end]
+            if part.isascii() and part.isprintable():
+                return start + width if len(part) > width else end + (line_end >= 0)
             used = 0
-        place = Offset(used, len(rows) - 1)
-    return rows, place
+            for first, last, cells in split_graphemes(part)[0]:
+                if not whole and last == len(part):
+                    break  # it may go on
+                if first and used + cells > width:
+                    return start + first
+                used += cells
+            if whole:
+                return end + (line_end >= 0)
+            if most >= _ROW_CHARS:
+                return end
+            most *= 2
+
+
+def _same_start(text: str, other: str) -> int:
+    """Return how many characters both begin with."""
+    if text.startswith(other) or other.startswith(text):
+        return min(len(text), len(other))
+    least, most = 0, min(len(text), len(other))
+    while least < most:
+        middle = (least + most + 1) // 2
+        if text[least:middle] == other[least:middle]:
+            least = middle
+        else:
+            most = middle - 1
+    return least
 
 
 def wrap_words(text: str, width: int, most: int) -> list[str]:
@@ -207,14 +280,3 @@ def wrap_words(text: str, width: int, most: int) -> list[str]:
     if len(rows) > most > 0:
         rows[most - 1 :] = [shorten(" ".join(rows[most - 1 :]), width)]
     return rows[: max(0, most)]
-
-
-def _clusters(text: str) -> list[tuple[int, int, int]]:
-    spans: list[tuple[int, int, int]] = []
-    offset = 0
-    for line in text.split("\n"):
-        spans += [(offset + start, offset + end, cells) for start, end, cells in split_graphemes(line)[0]]
-        offset += len(line)
-        spans.append((offset, offset + 1, 0))
-        offset += 1
-    return spans[:-1]

@@ -27,6 +27,7 @@ from synapse_tui.driver import (
     restore_terminal,
 )
 from synapse_tui.driver.outer import UNDO_ALL
+from synapse_tui.driver.tty import MAX_CELLS, MAX_COLUMNS, MAX_LINES
 from synapse_tui.errors import TerminalUnfit
 from synapse_tui.terminal.input import KeyEvent
 from tests.integration.driver_terminal import KITTY_ANSWERS, XTERM_ANSWERS, OuterEnd
@@ -71,6 +72,7 @@ class ProbeApp(App[None]):
         self.releases: list[TerminalKeyRelease] = []
         self.pastes: list[str] = []
         self.mouse: list[events.MouseEvent] = []
+        self.too_large: list[tuple[object, object]] = []
         self.told_colors: list[tuple[object, object, bool | None]] = []
         self.focuses: list[bool] = []
         self.leaders = 0
@@ -84,6 +86,9 @@ class ProbeApp(App[None]):
 
     def on_outer_terminal_changed(self, event):
         self.told_colors.append((event.outer.foreground, event.outer.background, event.outer.dark))
+
+    def on_terminal_too_large(self, event):
+        self.too_large.append((event.claimed, event.used))
 
     def on_app_focus(self):
         self.focuses.append(True)
@@ -343,6 +348,19 @@ async def test_resize(end):
         driver_of(app).resized()
         await end.until(lambda: tuple(app.size) == (120, 40))
         assert driver_of(app).terminal_size().columns == 120
+
+
+@pytest.mark.parametrize("claimed", [(1000, 1000), (65535, 65535), (65535, 1), (1, 65535)])
+async def test_an_absurd_size_is_cut_and_reported_once(end, claimed):
+    async with running(end) as app:
+        for columns, lines in (claimed, (80, 24), claimed):
+            end.resize(columns, lines)
+            driver_of(app).resized()
+            most = min(columns, MAX_COLUMNS)
+            used = (most, min(lines, MAX_LINES, MAX_CELLS // most))
+            await end.until(lambda used=used: tuple(app.size) == used)
+        assert app.size.area <= MAX_CELLS
+        assert app.too_large == [(claimed, tuple(app.size))]
 
 
 class TestEnd:

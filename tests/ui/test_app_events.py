@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.driver.events import OuterTerminalChanged
+from synapse_tui.driver.events import OuterTerminalChanged, TerminalTooLarge
 from synapse_tui.driver.outer import OuterTerminal
 from synapse_tui.errors import ProfileError, SynapseError
 from synapse_tui.events import AgentBell, AgentProcessExited, ClipboardRequested, Notice
@@ -353,3 +353,10 @@ async def test_an_agent_that_was_closed_is_not_reported_by_its_id_as_killed():
         gemini = next(iter(session for session in host.agents.values() if session.name == "alice"))
         gemini.end(ExitStatus(signal=1))
         await until(lambda: app.main.status_bar.notice == "alice killed by SIGHUP")
+
+
+async def test_a_size_that_is_cut_is_reported():
+    async with running(three_agents()) as (app, _):
+        app.post_message(TerminalTooLarge((65535, 65535), (1000, 100)))
+        await until(lambda: "claims 65535 columns" in app.main.status_bar.notice)
+        assert "1000 and 100 are used" in app.main.status_bar.notice

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +20,7 @@ from synapse_tui.widgets.mention_overlay import (
     room_for_mention,
 )
 from synapse_tui.widgets.terminal_view import TerminalView
-from synapse_tui.widgets.text import wrap_at_cursor
+from synapse_tui.widgets.text import TypedRows
 from tests.ui.app_kit import until
 from tests.ui.terminal_view_kit import FakeSession, PanesApp, pane, running, settle
 
@@ -243,7 +244,25 @@ def test_every_line_is_as_wide_as_the_frame_and_the_cursor_is_in_it(width, heigh
     ],
 )
 def test_wrapping_keeps_the_cursor_at_its_character(text, cursor, rows, place):
-    assert wrap_at_cursor(text, cursor, 4) == (rows, Offset(*place))
+    wrapped = TypedRows()
+    known, found = wrapped.around(text, cursor, 4, 9)
+    assert ([wrapped[row] for row in range(known)], found) == (rows, Offset(*place))
+
+
+@pytest.mark.parametrize("characters", ["ab \n", "a漢\n", "a❤\ufe0f\u0301\u200d👩"])
+def test_a_change_wraps_as_if_all_of_the_text_were_new(characters):
+    chance = random.Random(characters)
+    typed, text = TypedRows(), ""
+    for _ in range(400):
+        at = chance.randint(0, len(text))
+        change = "".join(chance.choices(characters, k=chance.choice((0, 1, 1, 1, 9))))
+        text = text[:at] + change + text[at + chance.choice((0, 0, 1, 3)) :]
+        fresh, cursor = TypedRows(), chance.randint(0, len(text))
+        known, place = typed.around(text, cursor, 6, 6)
+        known_fresh, place_fresh = fresh.around(text, cursor, 6, 6)
+        assert place == place_fresh
+        shown = range(max(0, place.y - 3), min(place.y + 3, known, known_fresh))
+        assert [typed[row] for row in shown] == [fresh[row] for row in shown]
 
 
 @pytest.mark.parametrize("line", range(12))

@@ -20,10 +20,15 @@ from .untrusted import clean_line, clean_text
 
 MAX_EVENTS = 100_000  # stream events for one task
 MAX_STREAMED = 32 * 1024 * 1024  # bytes of streams for one task
+MAX_COST = 64 * 1024 * 1024  # the same, with what each read, line and value costs
 EVENTS_A_SECOND = 200.0
 EVENTS_AT_ONCE = 100.0
 BYTES_A_SECOND = 2.0 * 1024 * 1024
 BYTES_AT_ONCE = 256.0 * 1024
+# What is not read yet is read with the next bytes, so this delays an answer, but never by much.
+READS_A_SECOND = 100.0
+READS_AT_ONCE = 50.0
+READ_COST = 256  # bytes added per read of a stream, however little it brings
 LINE_COST = 64  # bytes added per line of a stream, since the cost of parsing is per line
 NODE_COST = 32  # bytes added per JSON value
 
@@ -119,12 +124,17 @@ class Pace:
     def __init__(self, *, clock: Callable[[], float] = time.monotonic, sleep: Sleep = asyncio.sleep) -> None:
         self._clock = clock
         self._sleep = sleep
-        self._events_until = self._bytes_until = float("-inf")
+        self._events_until = self._bytes_until = self._reads_until = float("-inf")
 
     async def event(self) -> None:
         earliest = max(self._events_until, self._clock() - EVENTS_AT_ONCE / EVENTS_A_SECOND)
         self._events_until = earliest + 1 / EVENTS_A_SECOND
         await self._wait(self._events_until)
+
+    async def read(self) -> None:
+        earliest = max(self._reads_until, self._clock() - READS_AT_ONCE / READS_A_SECOND)
+        self._reads_until = earliest + 1 / READS_A_SECOND
+        await self._wait(self._reads_until)
 
     async def data(self, cost: int) -> None:
         earliest = max(self._bytes_until, self._clock() - BYTES_AT_ONCE / BYTES_A_SECOND)
@@ -142,6 +152,7 @@ class Budget:
         self._pace = pace
         self._events = 0
         self._streamed = 0
+        self._cost = 0
 
     async def event(self) -> None:
         self._events += 1
@@ -149,15 +160,33 @@ class Budget:
             raise over_budget(f"{MAX_EVENTS:,} events")
         await self._pace.event()
 
+    async def read(self, *, streams: bool) -> None:
+        """Count bytes that came, however few: a comment or a piece of an event is work as well."""
+        if streams:
+            self._spend(READ_COST)
+        await self._pace.read()
+
     async def streamed(self, data: bytes, nodes: int = 0) -> None:
         self._streamed += len(data)
         if self._streamed > MAX_STREAMED:
             raise over_budget(f"{MAX_STREAMED:,} bytes")
-        await self._pace.data(len(data) + LINE_COST * data.count(b"\n") + NODE_COST * nodes)
+        cost = len(data) + LINE_COST * _count_lines(data) + NODE_COST * nodes
+        self._spend(cost)
+        await self._pace.data(cost)
 
     async def answered(self, data: bytes, nodes: int = 0) -> None:
         """Wait until bytes of a non-streamed answer may be read."""
         await self._pace.data(len(data) + NODE_COST * nodes)
+
+    def _spend(self, cost: int) -> None:
+        self._cost += cost
+        if self._cost > MAX_COST:
+            raise over_budget(f"{MAX_COST:,} bytes (a line, comment or piece counts for more than its own)")
+
+
+def _count_lines(data: bytes) -> int:
+    """Return how many lines end in a piece of a stream, at least; CR alone ends one too."""
+    return max(data.count(b"\n"), data.count(b"\r"))
 
 
 def over_budget(limit: str) -> BudgetSpent:

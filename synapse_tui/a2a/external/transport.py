@@ -6,7 +6,8 @@ import asyncio
 import codecs
 import re
 import urllib.request
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping
+from functools import partial
 from itertools import count
 from urllib.parse import urlsplit
 
@@ -146,6 +147,7 @@ class _BoundedBody(httpx.AsyncByteStream):
         self._request = request
         self._limit = bounds.max_bytes
         self._piece = STREAM_PIECE if streams else ANSWER_PIECE
+        self._read = partial(budget.read, streams=streams)
         self._count = budget.streamed if streams else budget.answered
         # Cards have a lower limit and are not parsed by the SDK.
         self._size = MessageSize(streams=streams) if bounds.budget is not None else None
@@ -154,15 +156,22 @@ class _BoundedBody(httpx.AsyncByteStream):
         left = self._limit
         async for chunk in self._inner:
             left -= len(chunk)
+            await self._spend(self._read())
             for start in range(0, len(chunk), self._piece):
                 piece = chunk[start : start + self._piece]
-                try:
-                    await self._count(piece, self._size.add(piece) if self._size is not None else 0)
-                except BudgetSpent as error:
-                    raise Forbidden(error, self._request) from error
+                await self._spend(self._counted(piece))
                 yield piece
             if left < 0:
                 raise _forbidden(self._request, f"the answer has more than {self._limit:,} bytes")
+
+    async def _counted(self, piece: bytes) -> None:
+        await self._count(piece, self._size.add(piece) if self._size is not None else 0)
+
+    async def _spend(self, counting: Awaitable[None]) -> None:
+        try:
+            await counting
+        except BudgetSpent as error:
+            raise Forbidden(error, self._request) from error
 
     async def aclose(self) -> None:
         await self._inner.aclose()
