@@ -20,7 +20,7 @@ from synapse_tui.hooks import HookKind
 from synapse_tui.model import AgentState, ExitStatus, StateReport
 from synapse_tui.pty import Guardian, Handle, PtyProcess, ReadScheduler
 from synapse_tui.pty.guardian_process import read_table
-from synapse_tui.pty.process import StoppedTerminal
+from synapse_tui.pty.process import MOST, StoppedTerminal
 from synapse_tui.terminal import (
     LineScrolled,
     Modes,
@@ -113,12 +113,16 @@ class Activity:
     def __init__(self, leader: int, clock: Callable[[], float]) -> None:
         self._leader = leader
         self._clock = clock
-        self._pids: tuple[int, ...] = ()
+        self._pids: tuple[int, ...] = (leader,)
         self._listed = float("-inf")
         self._samples: deque[tuple[float, int]] = deque()
 
+    @property
+    def stale(self) -> bool:
+        return self._clock() - self._listed >= STALE
+
     async def refresh(self) -> None:
-        if self._clock() - self._listed < STALE:
+        if not self.stale:
             return
         pids = await asyncio.to_thread(readers_of, self._leader)
         self._listed = self._clock()
@@ -141,6 +145,10 @@ class Activity:
             return 0.0
         most = allowed * 1e9
         return max(0.0, begun - next(at for at, before in samples if abs(used - before) <= most))
+
+    def runnable(self) -> bool:
+        """Whether any thread of the programs runs, or waits for a processor."""
+        return any(_state(pid, thread) == b"R" for pid in self._pids for thread in _threads(pid))
 
 
 def readers_of(leader: int) -> tuple[int, ...]:
@@ -172,10 +180,18 @@ def _processor_time(pid: int) -> int:
         return -1
 
 
-def _state(pid: int) -> bytes:
-    """Return the state of the first thread, proc(5), which reads the keys if there is an event loop."""
+def _threads(pid: int) -> list[str]:
     try:
-        descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        return [thread.name for thread in Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:
+        return []
+
+
+def _state(pid: int, thread: str = "") -> bytes:
+    """Return the state of a thread, proc(5); of the first, which reads the keys if there is an event loop."""
+    path = f"/proc/{pid}/task/{thread}/stat" if thread else f"/proc/{pid}/stat"
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return b""
     try:
@@ -207,18 +223,18 @@ class AtRest:
         self._clock = clock
         self._take_in = take_in
         self._drawing = drawing
-        self._activity = Activity(process.pid, clock)
+        self.activity = Activity(process.pid, clock)
 
     async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
         """See `AgentTerminal.settled`: earlier work is then on the screen.
 
         Only waits if the system does not report what programs do.
         """
-        await self._activity.refresh()
+        await self.activity.refresh()
         deadline = self._clock() + limit
         while True:
             await self._take_in()
-            rested = self._activity.rested(allowed)
+            rested = self.activity.rested(allowed)
             if rested and rested >= rest and not self._drawing():
                 await self._take_in()
                 return True
@@ -234,7 +250,7 @@ class AtRest:
             if terminal is None:
                 self._process.write(key)
                 return seen
-            if self._process.pending or terminal.unread or not self._activity.rested():
+            if self._process.pending or terminal.unread or not self.activity.rested():
                 return None
             self._process.write(key)
             read = await self._reads(terminal, self._clock() + limit)
@@ -243,13 +259,146 @@ class AtRest:
     async def _reads(self, terminal: StoppedTerminal, deadline: float) -> bool:
         worked = False
         while terminal.unread:
-            rested = self._activity.rested()
+            rested = self.activity.rested()
             # Woken and asleep again without reading: it is blocked on drawing.
             if (worked and rested) or self._clock() >= deadline:
                 return False
             worked = worked or not rested
             await asyncio.sleep(READ_AGAIN)
         return True
+
+
+# seconds between two offers of the same keys: at first, and at most
+OFFER_AGAIN, OFFER_AGAIN_MOST = 0.005, 0.05
+# seconds between two checks whether offered keys were read: at first, and at most
+OFFER_LOOK, OFFER_LOOK_MOST = 0.001, 0.005
+OFFER_PARSE = 0.008  # seconds of parsing before yielding to others while the output is stopped
+
+
+class Offer:
+    """Keys that an agent gets only if it reads them before it draws anything else.
+
+    Keys that are merely written may lie unread while the agent opens a dialog, which then takes them. So the
+    agent's output is stopped as by Ctrl+S, all that it has drawn is judged, and the keys are written. An
+    agent that does something else first blocks as it draws: the keys are taken back, and what it drew is
+    judged before they are offered again. An agent that is busy without drawing notices nothing. Where the
+    output cannot be stopped, the keys are written once all output is judged.
+
+    What remains are agents that read keys for a dialog before they have begun to draw it.
+    """
+
+    def __init__(
+        self,
+        data: bytes,
+        console: AgentConsole,
+        activity: Activity,
+        *,
+        may: Callable[[], bool],
+        read: Callable[[], None],
+        done: Callable[[bool], None],
+    ) -> None:
+        """Offer the keys at once.
+
+        Args:
+            data: The keys; what exceeds a terminal's buffer cannot be taken back.
+            console: The agent's console.
+            activity: What its programs do.
+            may: Whether the keys may go to the screen as it is drawn.
+            read: Called when the keys were read, before the agent draws what they changed.
+            done: Called last: true if the keys were read, false if they may not be sent now.
+        """
+        self._data = data
+        self._console = console
+        self._activity = activity
+        self._may = may
+        self._read = read
+        self._done = done
+        self._gap = OFFER_AGAIN
+        self._terminal: StoppedTerminal | None = None
+        self._written = False
+        self._timer: asyncio.Handle | None = None
+        self._begin()
+
+    def withdraw(self) -> bool:
+        """End the offer; returns whether the keys were read already."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        read = self._written and not self._take_back()
+        if read:
+            self._read()
+        self._resume()
+        return read
+
+    def _begin(self) -> None:
+        self._activity.rested()  # a sample of before
+        self._begun = self._console.now()
+        self._terminal = self._console.process.stop_output()
+        self._judge()
+
+    def _judge(self) -> None:
+        # What is left of stopped output is little.
+        if not self._console.take_in_for(OFFER_PARSE) and self._terminal is not None:
+            self._timer = asyncio.get_running_loop().call_soon(self._judge)
+            return
+        process, terminal = self._console.process, self._terminal
+        if terminal is not None and (self._console.drawing or process.pending or terminal.unread):
+            self._retry()
+        elif not self._may():
+            self._end(read=False)
+        else:
+            self._console.write(self._data)
+            # A signal comes at once, and what is larger than the terminal's buffer needs its reader.
+            signals = terminal is not None and terminal.signals and _SIGNALS.search(self._data)
+            if terminal is None or signals or len(self._data) > MOST:
+                self._end(read=True)
+            else:
+                self._written = True
+                self._later(OFFER_LOOK, self._look)
+
+    def _look(self) -> None:
+        assert self._terminal is not None
+        passed = self._console.now() - self._begun
+        if self._terminal.unread and not self._blocked(passed):
+            if passed > OFFER_LOOK_MOST and self._activity.stale:
+                self._console.refresh_activity()
+            self._later(min(OFFER_LOOK + passed / 10, OFFER_LOOK_MOST), self._look)
+        elif self._terminal.unread and self._take_back():
+            self._retry()
+        else:
+            self._end(read=True)
+
+    def _blocked(self, passed: float) -> bool:
+        """Whether the agent has worked since the offer and sleeps without reading: it is about to draw."""
+        rested = self._activity.rested()
+        return OFFER_LOOK / 2 <= rested < passed and not self._activity.runnable()
+
+    def _take_back(self) -> bool:
+        self._written = False
+        return (
+            self._terminal is not None
+            and self._console.process.fd >= 0
+            and self._terminal.take_back(self._data)
+        )
+
+    def _retry(self) -> None:
+        self._resume()
+        self._later(self._gap, self._begin)
+        self._gap = min(2 * self._gap, OFFER_AGAIN_MOST)
+
+    def _end(self, *, read: bool) -> None:
+        if read:
+            self._read()
+        self._resume()
+        self._done(read)
+
+    def _resume(self) -> None:
+        if self._terminal is not None:
+            self._terminal.resume()
+            self._terminal = None
+
+    def _later(self, seconds: float, action: Callable[[], None]) -> None:
+        self._timer = asyncio.get_running_loop().call_later(seconds, action)
 
 
 log = logging.getLogger(__name__)
@@ -261,6 +410,7 @@ LOOK_BYTES = 64 * 1024  # maximum output processed by one look before Enter
 FEED_SECONDS = 0.004
 _KINDS: Mapping[type, Signal] = {ProgramStatus: "status", ProgressChanged: "progress", PromptMark: "prompt"}
 LAST_SECONDS = 2.0  # seconds in which all output is processed before Enter, and after the end
+_SIGNALS = re.compile(rb"[\x03\x1a\x1c]")  # Ctrl+C, Ctrl+Z, Ctrl+\
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +467,7 @@ class AgentConsole:
         self._gone = False
         # reports the end once the last output is processed
         self._end: asyncio.Task[None] | None = None
+        self._refreshing: asyncio.Task[None] | None = None
         self._resized_early = False
         self._signals: dict[str, TerminalEvent] = {}
         self.process = _process(launch)
@@ -422,6 +573,34 @@ class AgentConsole:
         if self.alive and not self.terminal.paused:
             self._scheduler.look(self.process.fd)
 
+    def offer(
+        self,
+        data: bytes,
+        may: Callable[[], bool],
+        read: Callable[[], None],
+        done: Callable[[bool], None],
+    ) -> Offer:
+        """Offer keys to the agent, which gets them only as long as `may` allows it; see `Offer`."""
+        return Offer(data, self, self._at_rest.activity, may=may, read=read, done=done)
+
+    def take_in_for(self, seconds: float) -> bool:
+        """Process waiting output; returns whether all of it was processed in that time."""
+        deadline = self._clock() + seconds
+        while self.alive and self._scheduler.take(self.process.fd, LOOK_BYTES):
+            if self._clock() >= deadline:
+                return False
+        return True
+
+    @property
+    def drawing(self) -> bool:
+        """Whether the agent has begun a frame that is not whole yet."""
+        return self.detector.drawing(self._clock())
+
+    def refresh_activity(self) -> None:
+        """Find out which programs read the terminal, as soon as possible."""
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = asyncio.create_task(self._at_rest.activity.refresh(), name="activity")
+
     async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
         return await self._at_rest.settled(rest, limit, allowed)
 
@@ -516,8 +695,8 @@ class AgentConsole:
 
     async def stop(self) -> ExitStatus:
         status = await self.process.terminate()
-        if self._end is not None:
-            await asyncio.wait([self._end])
+        if ending := [task for task in (self._end, self._refreshing) if task is not None]:
+            await asyncio.wait(ending)
         self._cancel_timer()
         self._pulse.fire()
         return status

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from .dialogs import FLICKER, Dialog
 
@@ -18,11 +19,9 @@ QUIET_BLIND = 3.0
 APART = 0.3
 
 KEY_GAP = 0.02  # maximum seconds between two replayed keys: faster ones look like a paste
+TOGETHER = 1024  # maximum bytes of keys that are sent together to an agent that was busy
 # the same around Enter, Escape and pastes, which mean something else when combined with other keys
 END_GAP = 0.15
-# seconds for the agent to read a key before the next one that must be read separately
-READS = 3.0
-READ_AGAIN = 0.005  # seconds between two checks whether it was read
 # seconds without a key, and since a dialog opened, after which a key is meant for the dialog
 DELIBERATE = 0.7
 OPENS = 1.0  # seconds in which an agent opens a menu that the user's key requested
@@ -73,6 +72,28 @@ def is_shortcut(data: bytes) -> bool:
 class _Held(NamedTuple):
     at: float
     data: bytes
+    after_text: bool = True  # whether text was typed in the same burst, so that Enter submits it
+
+
+class Offer(Protocol):
+    """Keys that are offered to the agent; see `console.Offer`."""
+
+    def withdraw(self) -> object:
+        """Take the keys back, or report them as read if it is too late."""
+
+
+# keys, whether they may be sent, and what is called when they were read and at the end; None if that is over
+OfferKeys = Callable[[bytes, Callable[[], bool], Callable[[], None], Callable[[bool], None]], Offer | None]
+
+
+class _Flight:
+    """Held keys on their way to the agent."""
+
+    def __init__(self, keys: tuple[_Held, ...]) -> None:
+        self.keys = keys
+        self.data = b"".join(held.data for held in keys)
+        self.offer: Offer | None = None
+        self.read = False
 
 
 class DialogGuard:
@@ -188,9 +209,10 @@ class Keyboard:
     Enter without text in the same burst are dropped: after the dialog they would interrupt or submit
     something else.
 
-    Other keys are sent at once, with one exception: while a busy agent has unread input, Enter and Escape
-    wait, and so does everything behind them. Read together they mean something else: the text of the next
-    prompt would be submitted with this one, and Escape would become Alt.
+    Other keys are offered at once (`console.Offer`): the agent gets them only if it reads them before it
+    draws anything else; otherwise what it drew decides again. What is typed meanwhile waits, so that a busy
+    agent reads Enter and Escape by themselves. Read together with other keys they mean something else: the
+    text of the next prompt would be submitted with this one, and Escape would become Alt.
     """
 
     def __init__(
@@ -202,7 +224,7 @@ class Keyboard:
         sending: Callable[[bytes], None] = lambda _data: None,
         later: Callable[[float, Callable[[], None]], object] | None = None,
         taken: Callable[[Callable[[], None]], None] = lambda follow: follow(),
-        unread: Callable[[], bool] = lambda: False,
+        offer: OfferKeys | None = None,
         followed: Callable[[], None] = lambda: None,
     ) -> None:
         self._write = write
@@ -211,7 +233,8 @@ class Keyboard:
         self._sending = sending
         self._later = later or _call_later
         self._taken = taken
-        self._unread = unread
+        self._offer = offer or self._write_at_once
+        self._flight: _Flight | None = None
         self._all_followed = followed
         self._holding = False
         self._held: deque[_Held] = deque()
@@ -238,7 +261,12 @@ class Keyboard:
 
     @property
     def holding(self) -> bool:
-        return self._holding or self._following is not None
+        return self._holding or self._following is not None or self._flight is not None
+
+    @property
+    def on_hold(self) -> bool:
+        """Whether keys are held until `release`, not just on their way."""
+        return self._holding
 
     @property
     def held(self) -> tuple[bytes, ...]:
@@ -261,17 +289,15 @@ class Keyboard:
             self._send(data)
             self.guard.answered(dialog, data)
         elif self._aside_at is not None and self.guard.deliberate_since(self._aside_at):
-            self._to_composer(data)
-        elif self.holding:
-            self._held.append(_Held(self._clock(), data))
-            if self._following is not None and len(self._held) == 1:
-                self._follow_in(self._wait())
+            self._reaches_composer(data)
+            self._write(data)
         else:
-            self._pass(_Held(self._clock(), data))
+            self._queue(_Held(self._clock(), data, self._wrote))
         if typed and presses_enter(data):
             self._wrote = False
 
     def hold(self) -> None:
+        self._take_back()
         self._holding, self._following, self._aside_at = True, None, None
         self.guard.expect_no_menu()
 
@@ -285,7 +311,7 @@ class Keyboard:
 
     def set_aside(self) -> None:
         """Continue to hold what is held; keys after a pause go to the agent at once."""
-        if self._aside_at is None:
+        if self._holding and self._aside_at is None:
             self._aside_at = self._clock()
 
     def drop_enters(self) -> None:
@@ -316,39 +342,33 @@ class Keyboard:
         return max(0.0, self._last_key + need - now)
 
     def reset(self) -> None:
+        self._take_back()
         self._holding, self._following, self._aside_at = False, None, None
         self._held.clear()
         self._last_key = float("-inf")
         self.drafting = False
 
-    def _pass(self, typed: _Held) -> None:
-        """Send the keys, once the agent has read those that they must be separate from."""
-        if _apart(self._followed.data, typed.data) and self._unread():
-            self._held.append(typed)
+    def _queue(self, typed: _Held) -> None:
+        idle = not self.holding
+        self._held.append(typed)
+        if idle:
             self._held_back = False
-            self._follow_in(READ_AGAIN)
-        else:
-            self._followed = typed
-            self._to_composer(typed.data)
+            self._following = following = object()
+            self._follow(following)
+        elif self._following is not None and len(self._held) == 1:
+            self._follow_in(self._wait())
 
-    # -- replay ---
+    # -- on the way to the agent ---
 
     def _follow(self, following: object) -> None:
-        if following is not self._following:
-            return
-        wait = 0.0
-        while self._held and not wait and self.guard.look(fresh=True) is None:
-            self._followed = self._held.popleft()
-            self._note(self._followed.data)
-            self._to_composer(self._followed.data)
-            wait = self._wait()
-        if wait:
-            self._follow_in(wait)
-        elif self._held:
-            self.hold()
-        else:
-            self._following = None
-            self._all_followed()
+        while following is self._following:
+            if not self._held:
+                self._following = None
+                self._all_followed()
+            elif not self._offer_first():
+                break
+            elif wait := self._wait():
+                self._follow_in(wait)
 
     def _follow_in(self, seconds: float) -> None:
         self._following = following = object()
@@ -359,39 +379,96 @@ class Keyboard:
         def follow() -> None:
             self._follow(following)
 
-        if not apart:
-            self._later(seconds, follow)
-        elif self._held_back:
+        if apart and self._held_back:
             self._later(seconds, lambda: self._taken(follow))
         else:
-            deadline = self._clock() + READS
-            self._later(seconds, lambda: self._once_read(follow, deadline))
-
-    def _once_read(self, follow: Callable[[], None], deadline: float) -> None:
-        if self._unread() and self._clock() < deadline:
-            self._later(READ_AGAIN, lambda: self._once_read(follow, deadline))
-        else:
-            follow()
+            self._later(seconds, follow)
 
     def _wait(self) -> float:
         if not self._held:
-            return END_GAP
+            return END_GAP if self._held_back else 0.0
         before, after = self._followed, self._held[0]
-        wait = max(0.0, self._last_sent + _gap(before, after) - self._clock())
-        # Keys that were not held may have been typed all at once, as by a script.
-        apart = not self._held_back and _apart(before.data, after.data)
-        return max(wait, READ_AGAIN) if apart else wait
+        if not self._held_back and not _apart(before.data, after.data):
+            return 0.0
+        return max(0.0, self._last_sent + _gap(before, after) - self._clock())
 
-    def _to_composer(self, data: bytes) -> None:
+    def _offer_first(self) -> bool:
+        """Offer the keys that are next; returns whether they were read at once."""
+        flight = self._flight = _Flight(self._first())
+        flight.offer = self._offer(
+            flight.data,
+            lambda: self.guard.look() is None,
+            lambda: self._was_read(flight),
+            lambda read: self._landed(flight, read=read),
+        )
+        return flight.read
+
+    def _first(self) -> tuple[_Held, ...]:
+        """Return the keys that are next; those that a busy agent would read together are sent together."""
+        keys = [self._held[0]]
+        size = len(keys[0].data)
+        for held in itertools.islice(self._held, 1, None) if not self._held_back else ():
+            size += len(held.data)
+            reports = _is_report(held.data) or _is_report(keys[-1].data)
+            if reports or size > TOGETHER or _apart(keys[-1].data, held.data):
+                break
+            keys.append(held)
+        return tuple(keys)
+
+    def _was_read(self, flight: _Flight) -> None:
+        for _ in flight.keys:
+            self._held.popleft()
+        self._followed = flight.keys[-1]
+        if self._held_back:
+            self._note(flight.data)
+        self._reaches_composer(flight.data)
+
+    def _landed(self, flight: _Flight, *, read: bool) -> None:
+        self._flight, flight.read = None, read
+        if not read:
+            self._keep_held()
+        elif flight.offer is None:
+            pass  # `_follow` goes on
+        elif wait := self._wait():
+            self._follow_in(wait)
+        elif self._following is not None:
+            self._follow(self._following)
+
+    def _take_back(self) -> None:
+        flight, self._flight = self._flight, None
+        if flight is not None and flight.offer is not None:
+            flight.offer.withdraw()
+
+    def _keep_held(self) -> None:
+        """Keep what was held or on its way, since a dialog has opened."""
+        if not self._held_back:
+            kept = [held._replace(data=_kept(held.data, held.after_text)) for held in self._held]
+            self._held = deque(held for held in kept if held.data and not _is_report(held.data))
+            self.guard.tell_kept()
+        if self._held:
+            self.hold()
+        else:
+            self._following = None
+            self._all_followed()
+
+    def _write_at_once(
+        self, data: bytes, may: Callable[[], bool], read: Callable[[], None], done: Callable[[bool], None]
+    ) -> None:
+        sends = may()
+        if sends:
+            read()
+            self._write(data)
+        done(sends)
+
+    def _reaches_composer(self, data: bytes) -> None:
         self.guard.passed(data)
         if not _is_report(data):
             self._typed_at = self._clock()
-        self._send(data)
+        self._sending(data)
+        self._last_sent = self._clock()
 
     def _keep(self, data: bytes) -> None:
-        # Drop an Enter without text before it: later it would submit whatever is in the composer.
-        left = data if self._wrote else without_enter(data)
-        if left and not presses_stop(left):
+        if left := _kept(data, self._wrote):
             self.hold()
             self._held.append(_Held(self._clock(), left))
         self.guard.tell_kept()
@@ -409,6 +486,13 @@ class Keyboard:
         self._shown = False
         *_, rest = _ENDS_DRAFT.split(keys)
         self.drafting = bool(rest.strip()) or (self.drafting and len(rest) == len(keys))
+
+
+def _kept(data: bytes, after_text: bool) -> bytes:
+    """Return what is kept of a key that came as a dialog opened."""
+    # Drop an Enter without text before it: later it would submit whatever is in the composer.
+    left = data if after_text else without_enter(data)
+    return b"" if presses_stop(left) else left
 
 
 def _types_text(data: bytes) -> bool:

@@ -414,7 +414,7 @@ class AgentSession:
             guard=guard,
             sending=self._sending,
             taken=self._pace.taken,
-            unread=lambda: console.unread,
+            offer=console.offer,
             followed=console.wake,  # an idle agent draws nothing that would wake it
         )
 

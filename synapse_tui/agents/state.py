@@ -350,6 +350,10 @@ class StateDetector:
         """Whether OSC 133 proves anything: some programs put marks around messages, also earlier ones."""
         return self._marks >= {"C", "D"}
 
+    def drawing(self, now: float) -> bool:
+        """Whether a synchronized frame has begun and is awaited, so that the reading is older."""
+        return self._frame_began is not None and now < self._frame_began + _FRAME_PATIENCE
+
     def event(self, event: TerminalEvent, now: float) -> None:
         if self.report.state is AgentState.EXITED:
             return
@@ -409,7 +413,7 @@ class StateDetector:
             self._frame_began = None
         elif self._frame_began is None:
             self._frame_began = now
-        if self._frame_began is not None and now < self._frame_began + _FRAME_PATIENCE:
+        if self.drawing(now):
             return
         change = self._text.take(terminal)
         if change.text or terminal.title != self._title:

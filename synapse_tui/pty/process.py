@@ -204,7 +204,7 @@ class WriteQueue:
 TIOCGPTPEER = 0x5441
 """Opens the other side of a PTY independently of its path (Linux 4.13, ioctl_tty(2))."""
 _HOW = os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
-MOST = 4096  # More bytes than can be pending while a key is sent
+MOST = 4096  # Bytes that a terminal holds for its reader
 
 
 class StoppedTerminal:
@@ -217,7 +217,8 @@ class StoppedTerminal:
     other side, so that the program never gets it.
     """
 
-    def __init__(self, master: int, slave: int) -> None:
+    def __init__(self, master: int, slave: int, *, signals: bool = False) -> None:
+        self.signals = signals  # whether the kernel turns Ctrl+C and the like into signals
         self._master = master
         self._slave = slave
         self._unread = select.poll()
@@ -228,31 +229,32 @@ class StoppedTerminal:
         return bool(self._unread.poll(0))  # poll also makes the kernel flush data in transit
 
     def take_back(self, key: bytes) -> bool:
-        """Take back a key that was sent. Returns False if the program has read it."""
-        try:
-            taken = os.read(self._slave, MOST)
-        except OSError:
-            return False
+        """Take back a key that was sent. Returns False if the program has read it, or some of it."""
+        taken = b""
+        with contextlib.suppress(OSError):
+            while part := os.read(self._slave, MOST):
+                taken += part
         if rest := taken.removeprefix(key):
             os.write(self._master, rest)
         return rest != taken
 
+    def resume(self) -> None:
+        """Let the output go on; the object cannot be used afterwards."""
+        with contextlib.suppress(termios.error):
+            termios.tcflow(self._slave, termios.TCOON)
+        os.close(self._slave)
 
-@contextlib.contextmanager
-def stopped_terminal(master: int) -> Iterator[StoppedTerminal | None]:
-    """Stop a program's output temporarily. Yields None on other systems and for terminals in line mode."""
+
+def stop_output(master: int) -> StoppedTerminal | None:
+    """Stop a program's output until `resume`. None on other systems and for terminals in line mode."""
     slave = _open(master)
     if slave is None:
-        yield None
-        return
-    try:
-        with contextlib.suppress(termios.error):
-            termios.tcflow(slave, termios.TCOOFF)
-        yield StoppedTerminal(master, slave)
-    finally:
-        with contextlib.suppress(termios.error):
-            termios.tcflow(slave, termios.TCOON)
-        os.close(slave)
+        return None
+    local = 0
+    with contextlib.suppress(termios.error):
+        _, _, _, local, *_ = termios.tcgetattr(slave)
+        termios.tcflow(slave, termios.TCOOFF)
+    return StoppedTerminal(master, slave, signals=bool(local & termios.ISIG))
 
 
 def unread(master: int) -> bool:
@@ -416,14 +418,19 @@ class PtyProcess:
     def unread(self) -> bool:
         return self.pending > 0 or (self.fd >= 0 and unread(self.fd))
 
+    def stop_output(self) -> StoppedTerminal | None:
+        """Stop the output until `StoppedTerminal.resume`; None if that is not possible."""
+        return stop_output(self.fd) if self.fd >= 0 else None
+
     @contextlib.contextmanager
     def stopped(self) -> Iterator[StoppedTerminal | None]:
         """Stop the output temporarily; yields None if that is not possible."""
-        if self.fd < 0:
-            yield None
-            return
-        with stopped_terminal(self.fd) as terminal:
+        terminal = self.stop_output()
+        try:
             yield terminal
+        finally:
+            if terminal is not None:
+                terminal.resume()
 
     async def drain(self) -> None:
         await self._queue.drain()

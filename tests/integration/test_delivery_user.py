@@ -4,6 +4,10 @@ import asyncio
 import os
 import random
 import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +21,8 @@ from tests.integration.typing_user import TypingUser, given, merged, submitted
 QUICK = ("--word-delay", "0", "--reply", "ok")
 SEEDS = range(int(os.environ.get("SYNAPSE_TEST_SEEDS", "2")))
 MESSAGES = ("a message", "ein längerer Text, " * 30, "two\nlines", "日本語のメッセージ 👍🏽", "x" * 3000)
+PASTE = "\x1b[200~1\x1b[201~"
+linux = pytest.mark.skipif(sys.platform != "linux", reason="needs the terminals of Linux")
 MOMENTS = (DeliveryState.TYPING, DeliveryState.SUBMITTING, DeliveryState.SUBMITTED)
 
 
@@ -149,6 +155,87 @@ async def test_a_dialog_in_a_turn_does_not_take_the_draft_that_is_being_typed(tm
         await until(lambda: len(rig.submitted) == 2, "the user's line")
         assert answers(rig) == ["down", "enter"]
         assert rig.submitted[1] == line
+
+
+@asynccontextmanager
+async def stopped(rig: Rig) -> AsyncIterator[None]:
+    """Let the agent do nothing meanwhile; what is sent to it lies in its terminal."""
+    pid = rig.session.pid
+    os.kill(pid, signal.SIGSTOP)
+    await until(
+        lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T", "its stop"
+    )
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@linux
+@pytest.mark.parametrize("lag", ["0", "30"])
+@pytest.mark.parametrize(
+    ("keys", "left"),
+    [(("a",), "a"), (("1",), "1"), (("y", "e", "s"), "yes"), ((PASTE,), "1"), (("\r",), ""), (("\x1b",), "")],
+)
+async def test_a_key_that_a_busy_agent_has_not_read_does_not_answer_its_dialog(tmp_path, keys, left, lag):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        await rig.ready()
+        async with stopped(rig):
+            os.kill(rig.session.pid, signal.SIGUSR1)  # it draws the dialog, and reads its keys then
+            for key in keys:
+                rig.type(key)
+                await asyncio.sleep(float(lag) / 1000)
+        await rig.answer("\x1b[B")
+        rig.type("\x1b")
+        await until(lambda: rig.records("dialog-answer"), "the answer")
+        await rig.draft(left)
+        assert answers(rig) == ["down", "escape"]
+        assert not [paste for paste in rig.records("paste") if "dialog" in paste]
+
+
+@linux
+async def test_a_key_that_is_on_its_way_is_handed_over(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as first:
+        await first.ready()
+        async with stopped(first):
+            for key in "mine":
+                first.type(key)
+            handover = Handover("test", agents=(await first.session.hand_over(),))
+        agent = Handover.read(handover.write()).agents[0]
+        second = Rig(tmp_path, adopted=read_handover(agent))
+        second.session.start(agent.columns, agent.lines)
+        try:
+            await second.draft("mine")
+            assert [record["text"] for record in second.records("key")] == list("mine")
+        finally:
+            await second.session.stop()
+
+
+@linux
+async def test_an_interrupt_goes_before_a_key_that_is_on_its_way(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        await rig.ready()
+        rig.type("%%hang:60%%\r")
+        await rig.state(AgentState.PROCESSING)
+        async with stopped(rig):
+            rig.type("x")
+            interrupt = asyncio.create_task(rig.session.interrupt())
+            keyboard, console = rig.session.keyboard, rig.session.console
+            await until(lambda: keyboard.waiting_since is not None and console.unread, "the interrupt")
+        assert (await interrupt).stopped
+        await rig.draft("x")
+        keys = [record.get("text") or record["key"] for record in rig.records("key")]
+        assert keys[-2:] == ["escape", "x"]
+
+
+@linux
+async def test_an_agent_that_ends_with_a_key_unread(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        await rig.ready()
+        async with stopped(rig):
+            rig.type("a")
+            os.kill(rig.session.pid, signal.SIGKILL)
+        await rig.state(AgentState.EXITED)
 
 
 @pytest.mark.parametrize("working", [False, True])

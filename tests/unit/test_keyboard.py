@@ -13,7 +13,6 @@ from synapse_tui.agents.keyboard import (
     OPENS,
     QUIET,
     QUIET_BLIND,
-    READS,
     DialogGuard,
     Keyboard,
     is_shortcut,
@@ -176,51 +175,92 @@ def test_a_key_that_is_typed_after_an_enter_that_followed_waits_until_the_agent_
 
 
 class BusyAgent:
-    """Reads what it was sent only when a test lets it."""
+    """Reads what it is offered only when a test lets it, or draws first and so never gets it."""
 
     def __init__(self) -> None:
         self.reads: list[bytes] = []
-        self._sent: list[bytes] = []
+        self.offered: list[bytes] = []
 
-    def send(self, data: bytes) -> None:
-        self._sent.append(data)
+    def offer(
+        self, data: bytes, may: Callable[[], bool], read: Callable[[], None], done: Callable[[bool], None]
+    ) -> "BusyAgent":
+        self.offered.append(data)
+        self._may, self._read, self._done = may, read, done
+        return self
 
-    def unread(self) -> bool:
-        return bool(self._sent)
+    def withdraw(self) -> None:
+        self.offered.clear()
 
     def read(self) -> None:
-        self.reads.append(b"".join(self._sent))
-        self._sent.clear()
+        if self.offered:
+            self.reads.append(self.offered.pop())
+            self._read()
+            self._done(True)
+
+    def draw(self) -> None:
+        """Draw before reading: the keys were taken back, and are judged again."""
+        if not self._may():
+            self.offered.clear()
+            self._done(False)
 
 
 @pytest.mark.parametrize("end", [b"\r", b"\x1b"])
 def test_a_busy_agent_reads_enter_and_escape_by_themselves(clock, end):
     agent = BusyAgent()
-    keyboard = Keyboard(agent.send, clock, later=clock.later, unread=agent.unread)
+    keyboard = Keyboard(agent.reads.append, clock, later=clock.later, offer=agent.offer)
     for key in (b"a", b"b", end, b"c", b"d"):
         keyboard.press(key)
         clock.passes(0.1)
-    for _ in range(3):
+    for _ in range(4):
         agent.read()
         clock.passes(0.5)
-    assert agent.reads == [b"ab", end, b"cd"]
+    assert agent.reads == [b"a", b"b", end, b"cd"]
     assert not keyboard.holding
 
 
-def test_an_agent_that_never_reads_is_sent_its_keys_all_the_same(clock, sent):
-    keyboard = Keyboard(sent.append, clock, later=clock.later, unread=lambda: True)
-    for key in (b"a", b"\r", b"b"):
+def test_what_is_typed_to_an_agent_that_does_not_read_waits_in_order(clock):
+    agent = BusyAgent()
+    keyboard = Keyboard(agent.reads.append, clock, later=clock.later, offer=agent.offer)
+    for key in (b"a", b"b", b"c", b"\r"):
         keyboard.press(key)
-    clock.passes(2 * READS - 0.1)
-    assert sent == [b"a", b"\r"]
-    clock.passes(READS)
-    assert sent == [b"a", b"\r", b"b"]
+        clock.passes(60)
+    assert (agent.reads, agent.offered, keyboard.held) == ([], [b"a"], (b"a", b"b", b"c", b"\r"))
+    for _ in range(3):
+        agent.read()
+        clock.passes(END_GAP)
+    assert agent.reads == [b"a", b"bc", b"\r"]
+    assert not keyboard.holding
+
+
+@pytest.mark.parametrize(
+    ("keys", "kept"),
+    [((b"a", b"b", b"\r"), b"ab\r"), ((b"\r",), b""), ((b"\x1b", b"x"), b"x"), ((b"\x1b[<0;1;1M",), b"")],
+)
+def test_a_dialog_that_is_drawn_before_a_key_is_read_does_not_get_it(clock, dialog, keys, kept):
+    agent, guard = BusyAgent(), DialogGuard(clock, dialog, kept=dialog.keeps)
+    keyboard = Keyboard(agent.reads.append, clock, guard=guard, later=clock.later, offer=agent.offer)
+    for key in keys:
+        keyboard.press(key)
+        clock.passes(0.1)
+    dialog.open = BASH
+    agent.draw()
+    clock.passes(5)
+    assert (agent.reads, b"".join(keyboard.held), keyboard.holding) == ([], kept, bool(kept))
+    assert dialog.kept == 1
+    keyboard.press(b"1")
+    assert agent.reads == [b"1"]
+    opens(keyboard, dialog, None)
+    keyboard.release()
+    for _ in range(len(keys)):
+        agent.read()
+        clock.passes(1)
+    assert b"".join(agent.reads) == b"1" + kept
 
 
 def test_an_answer_to_a_dialog_does_not_wait_until_keys_are_read(clock, dialog, sent):
-    keyboard = Keyboard(
-        sent.append, clock, guard=DialogGuard(clock, dialog), later=clock.later, unread=lambda: True
-    )
+    agent, guard = BusyAgent(), DialogGuard(clock, dialog)
+    keyboard = Keyboard(sent.append, clock, guard=guard, later=clock.later, offer=agent.offer)
+    keyboard.press(b"a")
     opens(keyboard, dialog)
     clock.passes(DELIBERATE)
     keyboard.press(b"\x1b[B")
@@ -230,18 +270,18 @@ def test_an_answer_to_a_dialog_does_not_wait_until_keys_are_read(clock, dialog, 
 
 def test_keys_that_wait_for_a_busy_agent_can_be_held_back(clock):
     agent = BusyAgent()
-    keyboard = Keyboard(agent.send, clock, later=clock.later, unread=agent.unread)
+    keyboard = Keyboard(agent.reads.append, clock, later=clock.later, offer=agent.offer)
     for key in (b"a", b"\r", b"b"):
         keyboard.press(key)
     keyboard.hold()
     agent.read()
     clock.passes(1)
-    assert keyboard.held == (b"\r", b"b")
+    assert (agent.reads, keyboard.held) == ([], (b"a", b"\r", b"b"))
     keyboard.release()
-    for _ in range(3):
+    for _ in range(4):
         clock.passes(1)
         agent.read()
-    assert b"".join(agent.reads) == b"a\rb"
+    assert agent.reads == [b"a", b"\r", b"b"]
 
 
 def test_what_is_held_again_while_the_agent_takes_a_key_does_not_follow(clock, sent):

@@ -60,7 +60,7 @@ class Interrupter:
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
-        held = self._keyboard.holding
+        held = self._keyboard.on_hold
         self._keyboard.hold()
         try:
             yield
