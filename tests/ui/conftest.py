@@ -7,8 +7,9 @@ import pytest
 import textual.app
 import textual.pilot
 
-from synapse_tui.widgets import bars
-from tests.ui.idle import wait_for_idle
+from synapse_tui.screens import main
+from synapse_tui.widgets import bars, terminal_view
+from tests.ui.idle import FRAME, wait_for_idle
 
 
 @pytest.fixture(autouse=True, scope="package")
@@ -32,7 +33,21 @@ def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("COLORTERM", "truecolor")
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
+    # A picture shows terminals in their final size: what is due within a frame is waited for.
+    monkeypatch.setattr(terminal_view, "SETTLE_TIME", FRAME / 4)
+    monkeypatch.setattr(main, "SETTLE_SECONDS", FRAME / 2)
     time.tzset()
     yield
     monkeypatch.undo()
     time.tzset()
+
+
+@pytest.fixture(params=["16", "NO_COLOR"])
+def plain_theme(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, same_everywhere: None
+) -> str:
+    """The theme for a terminal with sixteen colours, then that for one without colours."""
+    if request.param == "NO_COLOR":
+        monkeypatch.setenv("NO_COLOR", "1")
+        return "dark"
+    return "16"

@@ -266,8 +266,8 @@ def test_a_whole_profile_of_synapse_a2a_is_translated(
         ("command: 'x\n", 2, "invalid YAML"),
         ("command: x\n\tbad: 1\n", 2, "invalid YAML"),
         ("- a\n- b\n", 1, "must hold one mapping"),
-        (f"command: x\nargs: {'[' * 2000}{']' * 2000}\n", 2, "levels of nesting"),
-        (f"command: x\nargs:\n  {'- ' * 2000}a\n", 3, "levels of nesting"),
+        (f"command: x\nargs: {'[' * 2000}{']' * 2000}\n", 2, "nesting"),
+        (f"command: x\nargs:\n  {'- ' * 2000}a\n", 3, "nesting"),
     ],
 )
 def test_a_fault_is_told_with_its_line(tmp_path: Path, text: str, line: int, words: str) -> None:
