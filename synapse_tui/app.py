@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual import events, on
 from textual.driver import Driver
+from textual.geometry import Offset
 from textual.message import Message
 from textual.widget import Widget
+from textual.widgets import Input
 
 from synapse_tui.dataclass import dataclass
 
@@ -28,6 +30,7 @@ from .screens.appearance import Appearance
 from .screens.application import ApplicationActions
 from .screens.attention import Attention, is_quiet
 from .screens.board import BoardActions
+from .screens.changes import ChangesActions
 from .screens.demo import Demo
 from .screens.dialog import Dialog
 from .screens.events import EventReader
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
 KEYS = frozenset({"tui.leader", "tui.keys"})
 FILE_SAFETY = "env.SYNAPSE_FILE_SAFETY_ENABLED"
 Guide = Literal["", "tour", "demo"]
+LOOKED_AT = events.Key | events.Paste | events.MouseDown | events.MouseUp  # input that `Keyboard` may queue
 _TABS = {"new": "new_agent", "previous": "previous_agent", "next": "next_agent"}
 _PANES = {
     "close": "close_agent",
@@ -202,6 +206,7 @@ class SynapseApp(Shell):
             self.application,
             BoardActions(self),
             HistoryActions(self, self.messages),
+            ChangesActions(self),
             self.panes,
         ):
             self.add_actions(feature)
@@ -370,14 +375,16 @@ class SynapseApp(Shell):
                 for key in event.singly():
                     await self.on_event(key)
             return
-        looked_at = isinstance(event, events.Key | events.Paste | events.MouseDown) and not event.is_forwarded
+        looked_at = isinstance(event, LOOKED_AT) and not event.is_forwarded
         if not (looked_at and self.screen_stack):
             await super().on_event(event)
         elif not self.keyboard.takes(event):
-            screen = self.screen
+            screen, clicked = self.screen, self.keyboard.clicked(event)
             await super().on_event(event)
-            if isinstance(screen, Dialog) and not isinstance(event, events.MouseDown):
-                screen.pace()
+            if isinstance(screen, Dialog):
+                screen.pace(clicked)
+            elif clicked is not None and screen is self.main:
+                self.keyboard.follow_click(clicked)
 
     async def on_dialog_opened(self) -> None:
         await self.keyboard.give_dialog()
@@ -457,6 +464,18 @@ class SynapseApp(Shell):
         self.perform(_CONVERSATIONS.get(message.command, "cancel_external"), message.alias)
 
     # The terminal
+
+    @property
+    def cursor_position(self) -> Offset:
+        """Where the terminal shows what an input method composes."""
+        focused = self.focused if self.screen_stack else None
+        if isinstance(focused, Input):  # at the end of its text, Textual counts one cell too many
+            return focused.cursor_screen_offset - (focused.cursor_at_end, 0)
+        return self._cursor_position
+
+    @cursor_position.setter
+    def cursor_position(self, position: Offset) -> None:
+        self._cursor_position = position
 
     def _notification_mode(self) -> str:
         settings = self.host.settings

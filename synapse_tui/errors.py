@@ -40,6 +40,7 @@ the hint says what to do. They are mapped to exit codes in `cli/output.py` and t
     │   └── SessionNotFound     no session has that name
     ├── HistoryError            the history cannot be read or written
     │   └── DatabaseNameError   the team database's URL is invalid; a ConfigError as well
+    ├── WorktreeError           a worktree cannot be made, merged or removed
     ├── HandoverError           a running agent cannot be taken over by another version of this program
     └── TerminalUnfit           the terminal cannot show the application
 """
@@ -272,6 +273,10 @@ class HistoryError(SynapseError):
 
 class DatabaseNameError(HistoryError, ConfigError):
     """The setting for the team database is not a valid URL."""
+
+
+class WorktreeError(SynapseError):
+    """A worktree of an agent cannot be made, merged or removed, or git failed."""
 
 
 class HandoverError(SynapseError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 
@@ -42,14 +42,18 @@ class FolderChange:
         return sum(removed for _path, _added, removed in self.files)
 
 
-def parse_numstat(output: str) -> FolderChange:
-    files = []
+def numstat(output: str) -> Iterator[tuple[str, int, int]]:
+    """Yield path, added and removed lines from `git diff --numstat -z`, in git's order."""
     for entry in output.split("\0"):
         added, _tab, rest = entry.partition("\t")
         removed, _tab, path = rest.partition("\t")
         if path:
-            files.append((path, _count(added), _count(removed)))
-    return FolderChange(tuple(sorted(files, key=lambda file: -file[1] - file[2])))
+            yield path, _count(added), _count(removed)
+
+
+def parse_numstat(output: str) -> FolderChange:
+    """Return the counts from `git diff --numstat -z`, the file with most changes first."""
+    return FolderChange(tuple(sorted(numstat(output), key=lambda file: -file[1] - file[2])))
 
 
 def _count(text: str) -> int:

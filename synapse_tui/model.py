@@ -341,6 +341,7 @@ class AgentSpec:
         began: When that conversation began, in seconds since the epoch; 0 if unknown.
         command: The program to run and how, instead of the profile's `command`; empty for the profile's.
         allowed: Whether a person has allowed messages to a program without a profile.
+        worktree: Whether it works in a git worktree of its own, which is made if it has none.
     """
 
     profile: str
@@ -356,6 +357,7 @@ class AgentSpec:
     began: float = 0.0
     command: tuple[str, ...] = ()
     allowed: bool = False
+    worktree: bool = False
 
 
 DEMO_AGENTS = tuple(

@@ -1,4 +1,4 @@
-"""Process identity (start times, pid namespaces), open-file limits, and the machine's name."""
+"""Process identity (start times, pid namespaces), limits of open files, umask, and the machine's name."""
 
 from __future__ import annotations
 
@@ -105,6 +105,23 @@ def given_open_files() -> tuple[int, int] | None:
         return None
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return int(given), hard
+
+
+UMASK_VARIABLE = "SYNAPSE_UMASK"
+
+
+def restrict_umask() -> None:
+    """Make what this process creates readable by its user alone; child processes get `given_umask`."""
+    given = os.umask(0o077)
+    os.environ.setdefault(UMASK_VARIABLE, f"{given:o}")  # kept by the next version, which this one executes
+
+
+def given_umask() -> int:
+    """Return the original umask, for child processes; -1 if it was not changed."""
+    try:
+        return int(os.environ.get(UMASK_VARIABLE, ""), 8) & 0o777
+    except ValueError:
+        return -1
 
 
 _ID_FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))

@@ -118,6 +118,7 @@ class StartCommand(Command):
 )
 @click.option("--port", metavar="N", type=click.IntRange(1, 65535), help="Port to serve it on.")
 @click.option("--prompt", metavar="TEXT", default="", help="First prompt, delivered when it is ready.")
+@click.option("--worktree", is_flag=True, help="Each agent works in a git worktree of its own.")
 @click.option("--session", metavar="NAME", default="", help="Name of another session of the project.")
 @json_option
 @click.pass_context

@@ -44,6 +44,7 @@ TOPICS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
         "Files": {
             "file-safety": "Manage file locks and show the history of file changes.",
+            "worktree": "Give agents worktrees; compare, merge and remove them.",
             "hooks": "Install hooks in the agents' own configuration, or remove them.",
             "hook": "Pass an event of an agent's hooks to its host.",
         },

@@ -55,6 +55,7 @@ def _complete_agents(context: click.Context, parameter: click.Parameter, typed: 
 @click.option(
     "--prompt", metavar="TEXT", default="", help="First prompt, delivered to each agent when it is ready."
 )
+@click.option("--worktree", is_flag=True, help="Each agent works in a git worktree of its own.")
 @click.option("--new", "session", metavar="NAME", default="", help="Start another session with this name.")
 @click.option(
     "--record",
@@ -74,6 +75,7 @@ def command(
     cwd: str,
     port: int | None,
     prompt: str,
+    worktree: bool,
     foreground: bool,
     **showing: Any,
 ) -> None:
@@ -98,7 +100,7 @@ def command(
     """
     base = Path(cwd).expanduser()
     extra: tuple[str, ...] | None = context.obj
-    specs = build_specs(agents, base=base, extra=extra, port=port, prompt=prompt)
+    specs = build_specs(agents, base=base, extra=extra, port=port, prompt=prompt, worktree=worktree)
     from .sessions import check_terminal
 
     check_terminal()
@@ -144,7 +146,13 @@ def settled(spec: AgentSpec, base: Path) -> AgentSpec:
 
 
 def build_specs(
-    words: Sequence[str], *, base: Path, extra: tuple[str, ...] | None, port: int | None, prompt: str
+    words: Sequence[str],
+    *,
+    base: Path,
+    extra: tuple[str, ...] | None,
+    port: int | None,
+    prompt: str,
+    worktree: bool = False,
 ) -> list[AgentSpec]:
     if not base.is_dir():
         raise ConfigError(f"'{base}' is not a folder", "give an existing one with --cwd")
@@ -153,7 +161,9 @@ def build_specs(
         raise ConfigError("--port is for a single agent", "name one agent, or leave --port out")
     if prompt and not specs:
         raise ConfigError("--prompt needs an agent", "name one: synapse-tui claude --prompt ...")
-    return [dataclasses.replace(spec, port=port or 0, prompt=prompt) for spec in specs]
+    if worktree and not specs:
+        raise ConfigError("--worktree needs an agent", "name one: synapse-tui claude --worktree")
+    return [dataclasses.replace(spec, port=port or 0, prompt=prompt, worktree=worktree) for spec in specs]
 
 
 def _with_extra(specs: list[AgentSpec], extra: tuple[str, ...]) -> list[AgentSpec]:

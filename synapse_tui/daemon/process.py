@@ -21,6 +21,7 @@ from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import SynapseError
 from synapse_tui.host import Host
 from synapse_tui.paths import UserPaths
+from synapse_tui.process_times import restrict_umask
 from synapse_tui.sessions.places import SessionPlace
 from synapse_tui.workspace import Handover, SavedAgent, SavedView, WorkspaceStore
 
@@ -163,7 +164,7 @@ def main() -> None:
     parser.add_argument("--adopt", type=int, default=-1, help="descriptor of a handover to go on with")
     given = parser.parse_args()
     log_to(sys.stderr)
-    os.umask(0o077)
+    restrict_umask()
     os.set_inheritable(given.socket_fd, False)
     order = SessionOrder(given.socket_fd, given.project, given.folder, given.name)
     handover = _adopt(given.adopt) if given.adopt >= 0 else None

@@ -46,7 +46,7 @@ from synapse_tui.events import (
 )
 from synapse_tui.messages.records import Change
 from synapse_tui.model import USER, AgentSpec, Task
-from synapse_tui.paths import UserPaths
+from synapse_tui.paths import UserPaths, tilde
 from synapse_tui.process_times import raise_open_files
 from synapse_tui.pty import Guardian, GuardianHandle, ReadScheduler
 from synapse_tui.pty.spawn import check_folder, find_command
@@ -54,6 +54,7 @@ from synapse_tui.registry import Registry
 from synapse_tui.safety.service import FileSafety
 from synapse_tui.settings import Settings
 from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
+from synapse_tui.worktrees.trees import Repository, Worktree, in_main_folder
 
 from .following import ProfileFiles, SettingsFollower
 from .history import HistoryKeeper
@@ -241,6 +242,7 @@ class Host:
         self.scheduler = ReadScheduler()
         self._environ = dict(environ)
         self._agents: dict[str, AgentSession] = {}
+        self._placing = asyncio.Lock()
         registry = Registry(paths.registry)
         self._tokens = Tokens()
         self._records = RecordKeeper(registry, self.events)
@@ -463,6 +465,24 @@ class Host:
         """
         inherited = self._environ if environ is None else environ
         profile, folder = self.check(spec, inherited)
+        if not self._wants_worktree(spec, folder):
+            return await self._open(spec, profile, folder, inherited, columns, lines, before)
+        async with self._placing:  # two agents must not get the same worktree
+            folder = await self._worktree_for(spec.name or profile.name, folder)
+            # Started again, it works in the same folder, whatever it is called by then.
+            spec = dataclasses.replace(spec, cwd=folder, worktree=False)
+            return await self._open(spec, profile, folder, inherited, columns, lines, before)
+
+    async def _open(
+        self,
+        spec: AgentSpec,
+        profile: Profile,
+        folder: Path,
+        inherited: Mapping[str, str],
+        columns: int,
+        lines: int,
+        before: Past | None,
+    ) -> AgentSession:
         sockets = self._factory.bind(profile, spec, folder)
         try:
             environ = self._factory.environ(profile, sockets, folder, inherited)
@@ -483,6 +503,28 @@ class Host:
             raise
         self._add(session, sockets)
         return session
+
+    def _wants_worktree(self, spec: AgentSpec, folder: Path) -> bool:
+        always = self.settings.flag("worktrees.always") and not spec.restore
+        return spec.worktree or (always and in_main_folder(folder))
+
+    async def _worktree_for(self, name: str, folder: Path) -> Path:
+        """Return the folder in an agent's worktree that corresponds to a folder of the repository."""
+        place = self.settings.text("worktrees.place")
+        used = {path for each in self._agents.values() for path in (each.cwd, *each.cwd.parents)}
+
+        def find() -> tuple[Worktree, int, Path]:
+            repository = Repository(folder, self._environ)
+            tree, left = repository.for_agent(name, used, place=place)
+            below = repository.git.at(folder).run("rev-parse", "--show-prefix").strip()
+            return tree, left, tree.path / below if (tree.path / below).is_dir() else tree.path
+
+        tree, left, found = await asyncio.to_thread(find)
+        self.events.publish(Notice(f"{name} works in {tilde(str(tree.path))}, on the branch {tree.branch}"))
+        if left:
+            text = f"the worktree of {name} lacks uncommitted changes of the main folder (files: {left})"
+            self.events.publish(Notice(text, "warning"))
+        return found
 
     def _add(self, session: AgentSession, sockets: LoopbackSockets, *, adopted: bool = False) -> None:
         self._agents[session.agent_id] = session

@@ -23,7 +23,7 @@ from typing import NoReturn
 import ptyprocess
 
 from synapse_tui.errors import CommandNotFound, FolderUnusable, SpawnError
-from synapse_tui.process_times import given_open_files
+from synapse_tui.process_times import given_open_files, given_umask
 
 
 def find_command(command: str, *, env: Mapping[str, str], cwd: Path) -> Path | None:
@@ -170,7 +170,7 @@ def _entry(
 ) -> Callable[[], NoReturn]:
     path = os.fspath(program)
     folder = os.fspath(cwd)
-    limits = given_open_files()
+    limits, umask = given_open_files(), given_umask()
     numbers = [number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP)]
 
     def enter() -> NoReturn:
@@ -184,6 +184,8 @@ def _entry(
                 with contextlib.suppress(OSError, ValueError):
                     signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, ())
+            if umask >= 0:
+                os.umask(umask)
             if limits is not None:
                 with contextlib.suppress(OSError, ValueError):
                     resource.setrlimit(resource.RLIMIT_NOFILE, limits)

@@ -22,6 +22,7 @@ from synapse_tui.events import EventBus, FileChanged, LocksChanged
 from synapse_tui.hooks import FileWrite, HookEvent, HookKind, context_answer, denial_answer, takes_context
 from synapse_tui.paths import make_project_folder
 from synapse_tui.process_times import is_alive, process_name
+from synapse_tui.worktrees.trees import why_not_there
 
 from .changes import Call, Difference, Snapshot, compare, take
 from .locks import (
@@ -145,13 +146,14 @@ class Writer:
     process: str  # unique name of its process (`process_times.process_name`)
     task_id: str = ""  # running task; empty for none
     intent: str = ""
+    folder: Path | None = None  # where it works
 
 
 def writer_of(session: AgentSession) -> Writer:
     running = session.turns.running
     text = session.tasks.get(running).text if running in session.tasks else ""
     intent = " ".join(text[:_LOOKED_AT].split())[:INTENT]
-    return Writer(session.agent_id, process_name(session.pid), running, intent)
+    return Writer(session.agent_id, process_name(session.pid), running, intent, session.cwd)
 
 
 MAX_CALLS = 64  # calls remembered per agent; the oldest unfinished one is dropped
@@ -236,6 +238,10 @@ class HookHandler:
         paths = self._paths(event, event.writes)
         if not paths:
             return b""
+        if writer.folder is not None:
+            reason = await asyncio.to_thread(why_not_there, writer.folder, list(paths.values()))
+            if reason:
+                return denial_answer(event.dialect, reason)
         holder = Holder(writer.agent_id, writer.task_id, writer.process, event.call)
         verdict = await self._locks.ask(
             lambda store: store.acquire_locks(list(paths), holder, intent=writer.intent)

@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import ModalScreen
 from textual.timer import Timer
+from textual.widget import Widget
 from textual.widgets import Button, Input, Label, OptionList, Static, TextArea
 from textual.widgets.button import ButtonVariant
 from textual.widgets.option_list import Option
@@ -31,9 +32,35 @@ Row = tuple[str, Content]
 
 BUSY = tr("one moment…")
 READY_SECONDS = 2.0  # a dialog accepts keys again after this, even if the last one is still being handled
-KEY_ROUNDS = 2  # passes through the message queues for one key: the key itself, then what its action posts
+ROUNDS = 2  # passes through the message queues for one key or click: the event itself, then what it posts
 LEAST_ROWS = 3
 FRAME_ROWS = 4  # title, buttons, the gap above them, and hints
+
+
+def when_handled(start: Callable[[], Widget], then: Callable[[], object]) -> None:
+    """Call `then` once an event given to a widget has taken full effect, including focus changes.
+
+    This passes twice through the message queues, from the widget up to the application: a binding runs when
+    its key has bubbled up to the application, and a click when its widget handles it. The messages that they
+    post bubble up again, and only then does the focus move or a dialog start working.
+
+    Args:
+        start: Returns the widget that handles the event; asked again for the second pass.
+        then: Called in the application's own task; it may be a coroutine function.
+    """
+
+    def hop(way: Sequence[MessagePump], rounds: int) -> object:
+        for place, pump in enumerate(way):
+            if pump.call_later(hop, way[place + 1 :], rounds):
+                return None
+        return begin(rounds - 1) if rounds > 1 else then()
+
+    def begin(rounds: int) -> object:
+        # The start is included twice because what its handler posts is queued after the first visit.
+        widget = start()
+        return hop([widget, *widget.ancestors_with_self], rounds)
+
+    begin(ROUNDS)
 
 
 class Dialog(FaultTolerant, ModalScreen[Result]):
@@ -102,8 +129,8 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
             self.ready = True
             self.post_message(self.Opened())
 
-    def pace(self) -> None:
-        """Accept no more keys until the last one has taken full effect, including focus changes.
+    def pace(self, clicked: Widget | None = None) -> None:
+        """Accept no more input until the last key or click has taken full effect, including focus changes.
 
         Textual delivers a key to the widget focused when it arrives but moves the focus some messages
         later, so fast typing would end up in the previous field.
@@ -114,25 +141,10 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
         if self._ready_timer is not None:
             self._ready_timer.stop()
         self._ready_timer = self.set_timer(READY_SECONDS, self._become_ready)
-        self._follow(KEY_ROUNDS)
+        when_handled(lambda: clicked or self.focused or self, self._handled)
 
-    def _follow(self, rounds: int) -> None:
-        """Pass through the queues from the focused widget up to the application, `rounds` times.
-
-        A binding runs when its key has bubbled up to the application. The messages it posts bubble up
-        again, and only then does the focus move or the dialog start working.
-        """
-        start = self.focused or self
-        # The start is included twice because what the key's handler posts is queued after the first visit.
-        self._hop([start, *start.ancestors_with_self], rounds)
-
-    def _hop(self, way: Sequence[MessagePump], rounds: int) -> None:
-        for place, pump in enumerate(way):
-            if pump.call_later(self._hop, way[place + 1 :], rounds):
-                return
-        if rounds > 1 and self.is_current:
-            self._follow(rounds - 1)
-        elif not self.busy:  # otherwise `_attempt` decides who gets the next key
+    def _handled(self) -> None:
+        if not self.busy:  # otherwise `_attempt` decides who gets the next key
             self._become_ready()
 
     def show_error(self, error: Exception | str) -> None:

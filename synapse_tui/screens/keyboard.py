@@ -1,4 +1,8 @@
-"""Handles keys before any widget: the leader, direct keys, and queueing until a dialog or agent is ready."""
+"""Handles keys before any widget: the leader, direct keys, and queueing until a dialog or agent is ready.
+
+Keys and clicks act in the order in which they were made: what follows a click waits until the click has
+moved the focus, opened a dialog or whatever else it does.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from textual import events
+from textual.errors import NoWidget
+from textual.widget import Widget
 
 from synapse_tui.actions import Action
 from synapse_tui.dataclass import dataclass
@@ -19,7 +25,7 @@ from synapse_tui.terminal.input import MODIFIER_KEYS
 from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import plural
 
-from .dialog import Dialog
+from .dialog import Dialog, when_handled
 from .questions import Question, QuestionQueue, Taken
 from .shell import Shell
 
@@ -28,6 +34,7 @@ if TYPE_CHECKING:
 
 READY_SECONDS = 60.0  # how long keys typed before an agent existed wait for it to become ready
 LOOK_SECONDS = 0.1  # how often to check
+CLICK_SECONDS = 2.0  # keys typed after a click go on after this, even if it is still being handled
 MOST_EARLY = 4096  # maximum keys queued for an agent that does not exist yet
 LINE_SECONDS = ECHO_TIMEOUT + 0.1  # after Enter, until the composer should be empty for a mention
 DRAFT_SECONDS = 5.0  # after this, queued keys are delivered even if the composer is not empty
@@ -84,18 +91,20 @@ class Leader:
 
 
 class Kept(NamedTuple):
-    """A key or a paste that arrived too early.
+    """A key, a paste or a click that arrived too early.
 
     Attributes:
         for_dialog: Whether it is for a dialog that is not ready; otherwise it is for a pane.
         early: Whether it must wait for an agent to become ready.
         agent_id: The agent it waits for; empty for the first one.
+        clicked: The dialog of a click, which means nothing in another one.
     """
 
     event: events.Event
     for_dialog: bool = False
     early: bool = False
     agent_id: str = ""
+    clicked: Dialog[object] | None = None
 
 
 class Guide(Protocol):
@@ -122,6 +131,8 @@ class Keyboard:
         self._since: dict[str, float] = {}  # when keys for an existing agent were queued
         self._enter_at = float("-inf")
         self._too_many = 0
+        self._click: object | None = None  # the last click at the main screen, until it has taken effect
+        self._behind: list[events.Event] = []  # what arrived after it
         self.guides: Sequence[Guide] = ()
 
     @property
@@ -143,6 +154,9 @@ class Keyboard:
 
     def takes(self, event: events.Event) -> bool:
         """Whether the event has been handled or queued and must go no further."""
+        if self._waits_for_click(event):
+            self._behind.append(event)
+            return True
         screen = self._app.screen
         leads = isinstance(event, events.Key) and self._is_for_leader(event)
         taken: Taken = "screen"
@@ -159,9 +173,10 @@ class Keyboard:
                 return self._lead(event, anywhere=False) not in (Step.PASS, Step.LITERAL)
             # A key that arrives before the dialog's `Opened` message must not overtake earlier ones.
             early = not screen.ready or any(kept.for_dialog for kept in self._kept)
-            if early and not isinstance(event, events.MouseDown):
+            if early:
                 return self._keep_for_dialog(event, screen)
-        return screen is self._main and self._takes_at_main(event)
+        released = isinstance(event, events.MouseUp)
+        return screen is self._main and not released and self._takes_at_main(event)
 
     def _takes_at_main(self, event: events.Event) -> bool:
         if self._main.board_shown:
@@ -198,7 +213,9 @@ class Keyboard:
     def hand_over(self, run: TerminalText) -> bool:
         """Send text typed at once to the focused pane, unless its keys must be handled one by one."""
         app = self._app
-        if not app.screen_stack or app.screen is not app.main or self.leader.pending or self._waits(run):
+        if not app.screen_stack or app.screen is not app.main or self.leader.pending:
+            return False
+        if self._waits_for_click(run) or self._waits(run):
             return False
         if any(guide.each_key for guide in self.guides):
             return False
@@ -246,10 +263,40 @@ class Keyboard:
         return True
 
     def _over_hints(self, event: events.Event) -> bool:
+        return self.clicked(event) in (self._main.which_key, self._main.status_bar)
+
+    # Clicks
+
+    def clicked(self, event: events.Event) -> Widget | None:
+        """Return the widget under a click; None if the event is none or nothing is there."""
         if not isinstance(event, events.MouseEvent):
+            return None
+        try:
+            return self._app.get_widget_at(event.x, event.y)[0]
+        except NoWidget:
+            return None
+
+    def follow_click(self, widget: Widget) -> None:
+        """Hold what is typed from now on until a click on a widget of the main screen has taken effect."""
+        self._click = click = object()
+        when_handled(lambda: widget, lambda: self._click_handled(click))
+        # A widget that the click removes may take the call with it.
+        self._app.set_timer(CLICK_SECONDS, lambda: self._click_handled(click))
+
+    def _waits_for_click(self, event: events.Event) -> bool:
+        if self._click is None:
             return False
-        widget, _region = self._app.get_widget_at(event.x, event.y)
-        return widget is self._main.which_key or widget is self._main.status_bar
+        # A click may follow another at once, unless something was typed between them.
+        return bool(self._behind) or not isinstance(event, events.MouseEvent)
+
+    async def _click_handled(self, click: object) -> None:
+        if click is not self._click:
+            return
+        self._click = None
+        behind, self._behind = self._behind, []
+        while behind and self._click is None:
+            await self._app.on_event(behind.pop(0))
+        self._behind = behind + self._behind
 
     # Queueing
 
@@ -295,11 +342,12 @@ class Keyboard:
             self._look_again()
 
     def _keep_for_dialog(self, event: events.Event, screen: Dialog[object]) -> bool:
-        """Queue a key for the dialog, unless it closes a busy one; return whether it was queued."""
-        if screen.busy and isinstance(event, events.Key) and event.key == "escape":
+        """Queue input for the dialog, unless it may close a busy one; return whether it was queued."""
+        clicked = isinstance(event, events.MouseEvent)
+        if screen.busy and (clicked or (isinstance(event, events.Key) and event.key == "escape")):
             self._take_for_dialog()
             return False
-        self._kept.append(Kept(event, for_dialog=True))
+        self._kept.append(Kept(event, for_dialog=True, clicked=screen if clicked else None))
         return True
 
     def expecting(self, opening: Awaitable[None]) -> Awaitable[None]:
@@ -334,7 +382,7 @@ class Keyboard:
             await self._app.on_event(kept.event)
 
     def _take_for_dialog(self) -> list[Kept]:
-        taken = [kept for kept in self._kept if kept.for_dialog]
+        taken = [kept for kept in self._kept if kept.for_dialog and kept.clicked in (None, self._app.screen)]
         self._kept = [kept for kept in self._kept if not kept.for_dialog]
         return taken
 
@@ -352,6 +400,7 @@ class Keyboard:
 
     def _for_main(self) -> list[events.Event]:
         active = self._main.active
+        self._kept = [kept for kept in self._kept if kept.clicked is None]
         if active:
             self._kept = [
                 kept._replace(agent_id=active) if kept.early and not kept.agent_id else kept

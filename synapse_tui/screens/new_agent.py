@@ -22,7 +22,7 @@ from synapse_tui.language import tr
 from synapse_tui.model import AgentSpec
 from synapse_tui.widgets.fit import pad
 from synapse_tui.widgets.layout import Axis
-from synapse_tui.widgets.option_lists import Checklist, Choice
+from synapse_tui.widgets.option_lists import Check, Checklist, Choice
 from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.text import one_line, plural
 
@@ -214,6 +214,7 @@ class NewAgent(Form[str]):
                 for name, text, placeholder in self.FIELDS:
                     yield label(text, "label -first" if name == "name" else "label", f"{name}-label")
                     yield Input(id=name, placeholder=placeholder or short_path(self._folder), compact=True)
+                yield Check(tr("In a git worktree of its own"), id="worktree", compact=True)
 
     def on_mount(self) -> None:
         self.query_one(OptionList).highlighted = 0
@@ -250,6 +251,7 @@ class NewAgent(Form[str]):
             cwd=(self._folder / Path(folder).expanduser()) if folder else None,
             port=_port(self.value("port")),
             prompt=self.value("prompt"),
+            worktree=self.query_one(Check).value,
         )
         words = split_words(self.value("args"))
         if option.id != COMMAND:

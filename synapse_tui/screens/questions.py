@@ -174,7 +174,7 @@ class QuestionQueue:
 
     def takes(self, event: events.Event, dialog: Question[Any]) -> Taken:
         """Decide who receives the input, closing the question if it is not meant for it."""
-        if dialog.entered or isinstance(event, TerminalKeyRelease):
+        if dialog.entered or isinstance(event, TerminalKeyRelease | events.MouseUp):
             return "screen"
         if isinstance(event, events.MouseDown):
             dialog.enter()

@@ -333,9 +333,9 @@ class SettingsScreen(Dialog[None]):
 
     def _show_problems(self, now: Survey) -> None:
         problems = now.problems
-        lines = [f"  ▲ {one_line(now.shorter(each.message))}" for each in problems[:MAX_PROBLEMS]]
+        lines = [f"▲ {one_line(now.shorter(each.message))}" for each in problems[:MAX_PROBLEMS]]
         if len(problems) > MAX_PROBLEMS:
-            lines.append(tr(f"    and {plural(len(problems) - MAX_PROBLEMS, 'more problem')}"))
+            lines.append(tr(f"  and {plural(len(problems) - MAX_PROBLEMS, 'more problem')}"))
         notice = self.query_one("#problems", Static)
         notice.update(Content.styled("\n".join(lines), "$needs"))
         notice.display = bool(lines)

@@ -118,6 +118,7 @@ def spec_to_json(spec: AgentSpec) -> dict[str, object]:
         "port": spec.port,
         "prompt": spec.prompt,
         "command": list(spec.command),
+        "worktree": spec.worktree,
     }
 
 
@@ -132,6 +133,7 @@ def spec_from_json(data: Mapping[str, Any]) -> AgentSpec:
             port=int(data.get("port") or 0),
             prompt=str(data.get("prompt") or ""),
             command=tuple(str(word) for word in data.get("command") or ()),
+            worktree=bool(data.get("worktree")),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise SessionError(

@@ -350,6 +350,23 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 project=False,
             ),
             Setting(
+                "worktrees.always",
+                "boolean",
+                False,
+                "Agents",
+                "Agents work {true=in a git worktree each|false=in the project's folder}",
+                "Whether each agent that is opened in a git repository gets a worktree of its own.",
+            ),
+            Setting(
+                "worktrees.place",
+                "text",
+                "beside",
+                "Agents",
+                "The place of worktrees is {}",
+                "Where worktrees are made: `beside` the repository, `inside` its .synapse, or in a folder.",
+                project=False,
+            ),
+            Setting(
                 "tui.scrollback",
                 "count",
                 5000,

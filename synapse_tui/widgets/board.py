@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from textual import events
-from textual.geometry import Region
+from textual.geometry import Offset, Region
 from textual.timer import Timer
 
 from synapse_tui.actions import BOARD_KEYS
@@ -16,9 +17,9 @@ from synapse_tui.language import tr
 from synapse_tui.model import AgentState
 
 from .agent_rows import Line
-from .board_drawing import Asked, BoardView, Choice, Detail, Happening, Memo, Readiness, draw
+from .board_drawing import CURSOR, Asked, BoardView, Choice, Detail, Happening, Memo, Readiness, draw
 from .board_model import BoardModel, Row
-from .fit import Hint, Piece
+from .fit import Hint, Piece, width_of
 from .segment_bar import PieceWidget
 from .states import SPINNER_INTERVAL
 
@@ -31,7 +32,7 @@ DEAD_SECONDS = 0.5  # after a dialog has appeared or changed on the board, until
 TOO_SOON = tr("too soon after this appeared: look, then press it again")
 _COMMANDS = {key: command.id for command in BOARD_KEYS for key in command.keys}
 _ACTIONS = {"leave": "board", "new_agent": "new_agent", "help": "help"}
-_AGENT_ACTIONS = {"open": "focus_agent", "message": "compose", "interrupt": "interrupt"}
+_AGENT_ACTIONS = {"open": "focus_agent", "message": "compose", "changes": "changes", "interrupt": "interrupt"}
 _MOVES = {"up": -1, "down": 1, "first": -10_000, "last": 10_000}
 
 
@@ -249,6 +250,9 @@ class Board(PieceWidget, can_focus=True):
 
     def _show_lines(self, lines: list[Line]) -> None:
         before, self._lines = self._lines, lines
+        if self.find is not None:
+            left = list(takewhile(lambda piece: piece.text != CURSOR, lines[-1]))
+            self.app.cursor_position = Offset(self.region.x + width_of(left), self.region.y + len(lines) - 1)
         if len(before) != len(lines):
             self.refresh()
             return
@@ -287,7 +291,7 @@ class Board(PieceWidget, can_focus=True):
         alive = row is not None and row.agent.exit is None
         can["open"] = row is not None
         can["answer"] = asked is not None and bool(asked.options) and self.answering.whole
-        can["message"] = can["interrupt"] = alive
+        can["message"] = can["changes"] = can["interrupt"] = alive
         others = (other for other, _state in self.model.rows if row is None or other.agent_id != row.agent_id)
         can["next"] = any(other.agent.needs_attention for other in others)
         can["find"] = len(self.model.rows) > 1

@@ -27,6 +27,7 @@ WIDEST = 230  # width from which the timeline has a column of its own
 LOW = 32  # lines below which blank lines and all but the dialog are left out
 MOST = 100  # cells of a line of text
 EDGE = 2  # blank columns at each side
+CURSOR = "▏"  # in what is looked for
 MOST_WAITING, MOST_FILES = 3, 6
 MOST_NAMED = 2  # agents that share a folder; more are counted
 LEAST_LIST = 3  # lines of the list above a dialog that needs the room
@@ -192,7 +193,7 @@ def _foot(view: BoardView, width: int) -> Line:
         left += [
             Piece("/ ", "bold $accent"),
             Piece(view.find, "$ink", cut="start"),
-            Piece("▏", "$accent"),
+            Piece(CURSOR, "$accent"),
             Piece("  "),
         ]
         room -= width_of(left) - EDGE

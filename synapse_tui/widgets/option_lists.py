@@ -9,7 +9,7 @@ from textual import events, on
 from textual.content import Content
 from textual.message import Message
 from textual.style import Style
-from textual.widgets import Input, OptionList
+from textual.widgets import Checkbox, Input, OptionList
 from textual.widgets.option_list import Option
 
 from synapse_tui.dataclass import dataclass
@@ -33,6 +33,15 @@ class Choice:
     id: str
     label: Content
     marked: bool = False  # whether it is marked initially
+
+
+class Check(Checkbox):
+    """A box to check, drawn as those of a `Checklist`."""
+
+    @property
+    def _button(self) -> Content:
+        style = self.get_visual_style("toggle--button")
+        return Content.assemble((f"[{'✓' if self.value else ' '}] ", style))
 
 
 class Checklist(Choices):

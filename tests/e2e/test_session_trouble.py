@@ -13,6 +13,7 @@ import pytest
 from tests.command_line import call
 from tests.e2e.conftest import Launch, Ready, Run
 from tests.e2e.test_sessions import alive, host_of, programs_of, sessions
+from tests.waiting import wait_until
 
 
 def test_what_an_agent_showed_when_it_exited_is_still_to_be_seen(launch: Launch, run: Run) -> None:
@@ -100,4 +101,21 @@ def test_more_clients_than_descriptors(
     subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=60)
     assert len(sessions(run)) == 1
     assert log.stat().st_size < 20_000
+    assert run("synapse-tui", "kill").returncode == 0
+
+
+def test_agents_have_the_umask_of_the_shell_that_started_the_session(
+    environ: dict[str, str], project: Path, run: Run
+) -> None:
+    """The host keeps its own files private; what agents create is as in a terminal."""
+    made = project / "made"
+    script = f"umask 027 && synapse start -- sh -c 'umask > {made}.new && mv {made}.new {made} && sleep 600'"
+    subprocess.run(
+        ["bash", "-c", script], env=environ, cwd=project, check=True, capture_output=True, timeout=60
+    )
+    wait_until(made.exists, "the file")
+    assert made.read_text().strip() == "0027"
+    assert made.stat().st_mode & 0o777 == 0o640
+    (log,) = Path(environ["HOME"]).glob(".synapse/logs/host-*.log")
+    assert log.stat().st_mode & 0o777 == 0o600
     assert run("synapse-tui", "kill").returncode == 0

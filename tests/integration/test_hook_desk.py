@@ -24,6 +24,7 @@ from synapse_tui.safety import handler as handler_module
 from synapse_tui.safety.handler import HookHandler, LockStore, Writer
 from synapse_tui.safety.locks import FileKeys, Lock, Modification
 from synapse_tui.safety.service import HookServer
+from tests.worktree_kit import make_repository
 
 Opencode = Callable[[str], Awaitable[asyncio.subprocess.Process]]
 """Runs a script with the hooks of opencode's plugin."""
@@ -96,6 +97,26 @@ async def test_a_write_takes_the_lock_and_its_end_gives_it_back(rig: Rig) -> Non
         CLAUDE.agent_id,
     )
     assert [type(event) for event in rig.events] == [LocksChanged, FileChanged, LocksChanged]
+
+
+@pytest.mark.parametrize("place", ["beside", "inside"])
+async def test_an_agent_in_a_worktree_writes_into_no_other_folder_of_the_repository(
+    rig: Rig, place: str
+) -> None:
+    repository = make_repository(rig.project)
+    own, other = (repository.add(name, place=place).tree.path for name in ("alice", "bob"))
+    elsewhere = rig.project.with_name("elsewhere.py")
+    alice = Writer("synapse-claude-8100", ALIVE, folder=own / "src")
+    (own / "src").mkdir()
+    for path in (rig.project / "a.py", rig.project / "src" / "new.py", other / "a.py"):
+        answer = json.loads(await rig.edit(alice, "pre", str(path)))
+        reason = answer["hookSpecificOutput"]["permissionDecisionReason"]
+        assert str(own / path.name) in reason or str(own / "src" / path.name) in reason
+    for path in (own / "a.py", own / "src" / "x.py", elsewhere):
+        assert await rig.edit(alice, "pre", str(path), call=path.name) == b""
+    assert len(await rig.locks()) == 3
+    in_main = Writer("synapse-codex-8120", ALIVE, folder=rig.project)
+    assert await rig.edit(in_main, "pre", str(rig.project / "a.py")) == b""
 
 
 async def test_a_denial_tells_what_has_become_of_the_file_unless_that_is_known(rig: Rig) -> None:

@@ -39,7 +39,7 @@ def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("COLORTERM", "truecolor")
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    # Programs in panes have their last sizes in a picture: what is due within a frame is waited for.
+    # A picture shows terminals in their final size: what is due within a frame is waited for.
     monkeypatch.setattr(terminal_view, "SETTLE_TIME", FRAME / 4)
     monkeypatch.setattr(main, "SETTLE_SECONDS", FRAME / 2)
     time.tzset()
@@ -63,3 +63,14 @@ def snap_compare(snap_compare: Any, request: pytest.FixtureRequest) -> Callable[
         return same
 
     return compare
+
+
+@pytest.fixture(params=["16", "NO_COLOR"])
+def plain_theme(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, same_everywhere: None
+) -> str:
+    """The theme for a terminal with sixteen colours, then that for one without colours."""
+    if request.param == "NO_COLOR":
+        monkeypatch.setenv("NO_COLOR", "1")
+        return "dark"
+    return "16"

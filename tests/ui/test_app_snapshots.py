@@ -8,10 +8,8 @@ import pytest
 from synapse_tui.model import DEMO_AGENTS, AgentState
 from tests.ui.app_kit import make_app, until
 from tests.ui.fakes import FakeHost
+from tests.ui.looks import LARGE, SMALL, USUAL, dialog_looks, every_look
 from tests.ui.scenes import SCENES, make
-
-SMALL, USUAL = (80, 24), (120, 40)
-
 
 pytestmark = pytest.mark.usefixtures("same_everywhere")
 
@@ -21,26 +19,39 @@ def compare(snap_compare: Any, name: str, size: tuple[int, int], **options: Any)
     assert snap_compare(app, terminal_size=size, run_before=run)
 
 
-@pytest.mark.parametrize("name", ["launcher", "trust", *SCENES])
-def test_scene(snap_compare, name):
-    compare(snap_compare, name, USUAL)
+SCREENS = (
+    "launcher",
+    "sidebar",
+    "leader",
+    "help",
+    "splits",
+    "composer",
+    "palette",
+    "inbox",
+    "answer",
+    "many",
+)
+LAYOUTS = ("layout_tabs", "layout_columns", "layout_grid", "layout_main")
 
 
-@pytest.mark.parametrize("layout", ["tabs", "columns", "grid", "main"])
-@pytest.mark.parametrize("size", [SMALL, USUAL], ids=["80x24", "120x40"])
-def test_layout(snap_compare, layout, size):
-    compare(snap_compare, f"layout_{layout}", size)
+@every_look
+@pytest.mark.parametrize("name", [*SCREENS, *LAYOUTS])
+def test_scene(snap_compare, name, size, theme):
+    compare(snap_compare, name, size, theme=theme)
 
 
-@pytest.mark.parametrize("theme", ["dark", "light"])
-@pytest.mark.parametrize("size", [SMALL, USUAL, (200, 60)], ids=["80x24", "120x40", "200x60"])
-def test_splits(snap_compare, size, theme):
-    compare(snap_compare, "splits", size, theme=theme)
+@dialog_looks
+@pytest.mark.parametrize("name", ["trust", *(name for name in SCENES if name not in SCREENS)])
+def test_dialog(snap_compare, name, size, theme):
+    compare(snap_compare, name, size, theme=theme)
 
 
-@pytest.mark.parametrize("name", ["sidebar", "help", "composer", "many"])
-def test_small(snap_compare, name):
-    compare(snap_compare, name, SMALL)
+@pytest.mark.parametrize("name", ["sidebar", "splits"])
+@pytest.mark.parametrize(
+    ("size", "theme"), [(SMALL, "dark"), (USUAL, "light"), (LARGE, "dark")], ids=["80x24", "120x40", "200x60"]
+)
+def test_other_theme(snap_compare, name, size, theme):
+    compare(snap_compare, name, size, theme=theme)
 
 
 @pytest.mark.parametrize("size", [(39, 10), (40, 10)])
@@ -48,11 +59,11 @@ def test_smallest(snap_compare, size):
     compare(snap_compare, "layout_tabs", size)
 
 
-@pytest.mark.parametrize("size", [SMALL, USUAL], ids=["80x24", "120x40"])
+@every_look
 @pytest.mark.parametrize("step", [1, 4])
-def test_tour(snap_compare, step, size):
+def test_tour(snap_compare, step, size, theme):
     host = FakeHost()
-    app = make_app(host, layout="columns", specs=DEMO_AGENTS)
+    app = make_app(host, layout="columns", specs=DEMO_AGENTS, theme=theme)
     app.tour.clock = itertools.count(1000).__next__
     app.tour.find = lambda _command: None
 
@@ -69,31 +80,14 @@ def test_tour(snap_compare, step, size):
     assert snap_compare(app, terminal_size=size, run_before=run)
 
 
-@pytest.mark.parametrize("theme", ["light", "16"])
-def test_theme(snap_compare, theme):
-    compare(snap_compare, "sidebar", USUAL, theme=theme)
-
-
 @pytest.mark.parametrize("theme", ["dark", "light"])
-@pytest.mark.parametrize("size", [SMALL, (40, 10)], ids=["80x24", "40x10"])
-def test_answer(snap_compare, size, theme):
-    compare(snap_compare, "answer", size, theme=theme)
-
-
-@pytest.mark.parametrize("name", ["answer", "read_answer"])
-def test_answer_in_a_light_theme(snap_compare, name):
-    compare(snap_compare, name, USUAL, theme="light")
+def test_answer_in_a_small_terminal(snap_compare, theme):
+    compare(snap_compare, "answer", (40, 10), theme=theme)
 
 
 PLAIN = ["layout_grid", "composer", "answer", "read_answer", "splits", "palette", "new_agent", "quit", "help"]
 
 
-@pytest.mark.parametrize("name", PLAIN)
-def test_without_colour(snap_compare, name, monkeypatch):
-    monkeypatch.setenv("NO_COLOR", "1")
-    compare(snap_compare, name, USUAL)
-
-
-@pytest.mark.parametrize("name", PLAIN)
-def test_sixteen_colours(snap_compare, name):
-    compare(snap_compare, name, USUAL, theme="16")
+@pytest.mark.parametrize("name", [*PLAIN, "launcher", "sidebar", "inbox", "leader"])
+def test_plain(snap_compare, name, plain_theme):
+    compare(snap_compare, name, USUAL, theme=plain_theme)

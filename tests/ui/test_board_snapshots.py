@@ -13,6 +13,7 @@ from synapse_tui.git_changes import FolderChange
 from tests.ui.app_kit import make_app
 from tests.ui.board_kit import DIALOG, ask, team
 from tests.ui.fakes import FakeHost
+from tests.ui.looks import every_look
 from tests.waiting import until
 
 CHANGES = {
@@ -70,17 +71,17 @@ def test_board(snap_compare: Any, size: tuple[int, int]) -> None:
     compare(snap_compare, size)
 
 
-@pytest.mark.parametrize("theme", ["light", "16"])
-def test_theme(snap_compare: Any, theme: str) -> None:
-    compare(snap_compare, (120, 40), theme=theme)
+@pytest.mark.parametrize("size", SIZES[1:4], ids=["80x24", "120x40", "200x60"])
+def test_light(snap_compare: Any, size: tuple[int, int]) -> None:
+    compare(snap_compare, size, theme="light")
 
 
-def test_without_colour(snap_compare: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    compare(snap_compare, (120, 40))
+def test_plain(snap_compare: Any, plain_theme: str) -> None:
+    compare(snap_compare, (120, 40), theme=plain_theme)
 
 
+@every_look
 @pytest.mark.parametrize("name", ["working", "find", "changed"])
-def test_scene(snap_compare: Any, name: str) -> None:
+def test_scene(snap_compare: Any, name: str, size: tuple[int, int], theme: str) -> None:
     keys = {"working": ("down",) * 4, "find": ("/", *"gem"), "changed": ()}[name]
-    compare(snap_compare, (120, 40), *keys, changed=name == "changed")
+    compare(snap_compare, size, *keys, changed=name == "changed", theme=theme)

@@ -7,10 +7,8 @@ import pytest
 from tests.ui.app_kit import make_app
 from tests.ui.external_scenes import SCENES
 from tests.ui.fakes import FakeHost
+from tests.ui.looks import USUAL, every_look
 from tests.ui.scenes import populate
-
-SMALL, USUAL = (80, 24), (120, 40)
-
 
 pytestmark = pytest.mark.usefixtures("same_everywhere")
 
@@ -24,11 +22,12 @@ def compare(snap_compare: Any, name: str, size: tuple[int, int], **options: Any)
     assert snap_compare(make_app(host, **options), terminal_size=size, run_before=run)
 
 
+@every_look
 @pytest.mark.parametrize("name", SCENES)
-def test_scene(snap_compare, name):
-    compare(snap_compare, name, USUAL)
+def test_scene(snap_compare, name, size, theme):
+    compare(snap_compare, name, size, theme=theme)
 
 
-@pytest.mark.parametrize("name", ["talk", "typing", "dialog", "sidebar"])
-def test_small(snap_compare, name):
-    compare(snap_compare, name, SMALL)
+@pytest.mark.parametrize("name", ["talk", "dialog"])
+def test_plain(snap_compare, name, plain_theme):
+    compare(snap_compare, name, USUAL, theme=plain_theme)

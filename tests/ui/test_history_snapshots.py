@@ -11,9 +11,9 @@ from synapse_tui.model import Sender, TaskState
 from tests.ui.app_kit import LEADER, make_app, until
 from tests.ui.fakes import FakeHost
 from tests.ui.history_fakes import FakeHistory
+from tests.ui.looks import USUAL, every_look
 from tests.ui.scenes import populate
 
-SMALL, USUAL, LARGE = (80, 24), (120, 40), (200, 60)
 CODEX = Sender("synapse-codex-8120", "codex", verified=True)
 STRANGER = Sender("build-bot", "external")
 ANSWER = """I looked at three places:
@@ -86,11 +86,12 @@ def compare(snap_compare: Any, name: str, size: tuple[int, int], **options: Any)
     assert snap_compare(make_app(host, **options), terminal_size=size, run_before=press(*SCENES[name]))
 
 
+@every_look
 @pytest.mark.parametrize("name", SCENES)
-def test_scene(snap_compare, name):
-    compare(snap_compare, name, USUAL)
+def test_scene(snap_compare, name, size, theme):
+    compare(snap_compare, name, size, theme=theme)
 
 
-@pytest.mark.parametrize("name", ["newest", "found", "read"])
-def test_small(snap_compare, name):
-    compare(snap_compare, name, SMALL)
+@pytest.mark.parametrize("name", ["found", "read"])
+def test_plain(snap_compare, name, plain_theme):
+    compare(snap_compare, name, USUAL, theme=plain_theme)

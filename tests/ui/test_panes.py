@@ -215,8 +215,7 @@ async def test_a_closed_agent_leaves_its_room_to_the_others_and_a_new_one_comes_
     async with running(host) as (app, pilot):
         await lead(pilot, "%")
         await host.close(CLAUDE)
-        await until(lambda: list(regions(app)) == [CODEX])
-        assert regions(app)[CODEX].width == 120
+        await until(lambda: {pane: region.width for pane, region in regions(app).items()} == {CODEX: 120})
         new = await host.open(AgentSpec("claude"), columns=80, lines=24)
         await until(lambda: app.main.deck.pane(new.agent_id) is not None)
         assert list(regions(app)) == [CODEX]

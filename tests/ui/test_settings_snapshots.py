@@ -10,11 +10,10 @@ from textual.widgets import Input
 from synapse_tui.screens.settings import SettingsScreen
 from tests.ui.app_kit import LEADER, make_app, until
 from tests.ui.fakes import FakeHost
+from tests.ui.looks import USUAL, dialog_looks, every_look
 from tests.ui.scenes import populate
 from tests.ui.settings_kit import Files
 
-SMALL, USUAL, LARGE = (80, 24), (120, 40), (200, 60)
-SIZES = {"80x24": SMALL, "120x40": USUAL, "200x60": LARGE}
 EDITED = ("tui.layout", "env.SYNAPSE_API_KEYS", "env.SYNAPSE_LOG_LEVEL")
 
 pytestmark = pytest.mark.usefixtures("same_everywhere")
@@ -57,38 +56,27 @@ def compare(
     assert snap_compare(app, terminal_size=size, run_before=run)
 
 
-@pytest.mark.parametrize("theme", ["dark", "light"])
-@pytest.mark.parametrize("size", SIZES)
-def test_area(snap_compare, files, size, theme):
-    compare(snap_compare, files, SIZES[size], theme=theme)
+@every_look
+@pytest.mark.parametrize("keys", ["", "enter", "shift+tab"], ids=["area", "themes", "all_by_name"])
+def test_scene(snap_compare, files, keys, size, theme):
+    compare(snap_compare, files, size, keys, theme=theme)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_themes(snap_compare, files, size):
-    compare(snap_compare, files, SIZES[size], "enter")
+@pytest.mark.parametrize("keys", ["", "enter"], ids=["area", "themes"])
+def test_plain(snap_compare, files, keys, plain_theme):
+    compare(snap_compare, files, USUAL, keys, theme=plain_theme)
 
 
-def test_sixteen_colours(snap_compare, files):
-    compare(snap_compare, files, USUAL, "enter", theme="16")
-
-
-def test_no_color(snap_compare, files, monkeypatch):
-    monkeypatch.setenv("NO_COLOR", "1")
-    compare(snap_compare, files, USUAL, "enter")
-
-
-def test_all_by_name(snap_compare, files):
-    compare(snap_compare, files, USUAL, "shift+tab")
-
-
-def test_problems(snap_compare, files):
+@dialog_looks
+def test_problems(snap_compare, files, size, theme):
     files.write(files.user, '{"tui": {"layuot": "grid", "leader": "cmd+k", "scrollback": "many"}}')
-    compare(snap_compare, files, SMALL)
+    compare(snap_compare, files, size, theme=theme)
 
 
+@dialog_looks
 @pytest.mark.parametrize("key", EDITED)
-def test_editor(snap_compare, files, key):
-    compare(snap_compare, files, USUAL, "enter", query=key)
+def test_editor(snap_compare, files, key, size, theme):
+    compare(snap_compare, files, size, "enter", query=key, theme=theme)
 
 
 @pytest.mark.parametrize("name", ["high-contrast-light", "nord"])

@@ -111,10 +111,12 @@ async def test_a_change_keeps_the_mark_where_it_is():
     host = three_agents()
     async with running(host, sidebar=True) as (app, pilot):
         tasks = [host.message(CODEX, f"message {number}") for number in range(3)]
-        await pilot.pause()
-        await pilot.press("f6", "up")
         view = app.main.sidebar.query_one(MessageList)
-        assert view.highlighted == 1
+        await until(lambda: view.option_count == 3)
+        await pilot.press("f6")
+        await until(lambda: app.focused is view and view.highlighted == 2)
+        await pilot.press("up")
+        await until(lambda: view.highlighted == 1)
         host.change(tasks[2].id, delivery=DeliveryState.HELD, reason="why")
         host.message(CODEX, "message 3")
         await until(lambda: "why" in text_of(app))

@@ -339,7 +339,11 @@ def row(setting: Setting) -> str:
 
 def test_the_table_of_all_settings_is_the_schema() -> None:
     page = PAGE.read_text(encoding="utf-8").splitlines()
-    told = [line for line in page if line.startswith(tuple(f"| `{part}." for part in ("tui", "a2a", "env")))]
+    told = [
+        line
+        for line in page
+        if line.startswith(tuple(f"| `{part}." for part in ("tui", "a2a", "worktrees", "env")))
+    ]
     told += [line for line in page if line.startswith(("| `instructions.", "| `delegation."))]
     wanted = [row(setting) for setting in SCHEMA.values()]
     missing = [line for line in wanted if line not in told]

@@ -1,0 +1,396 @@
+"""`synapse worktree`: a git worktree for each agent."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from synapse_tui.errors import InvalidValue, WorktreeError
+from synapse_tui.git_changes import FolderChange, parse_numstat
+from synapse_tui.language import tr
+from synapse_tui.paths import tilde
+from synapse_tui.wording import duration
+
+from .caller import Caller
+from .commands import CommandGroup, json_option
+from .completion import offering
+from .config import Layers
+from .output import ExitCode, confirm, note, plain, show, show_json, show_list
+
+if TYPE_CHECKING:
+    from synapse_tui.worktrees.keep import Kept
+    from synapse_tui.worktrees.merge import Conflict
+    from synapse_tui.worktrees.trees import Repository, Worktree
+
+
+def _names() -> list[tuple[str, str]]:
+    try:
+        return [(tree.name, tree.branch) for tree in _repository().trees()]
+    except WorktreeError:
+        return []
+
+
+_AGENT = click.argument("agent", shell_complete=offering(_names))
+
+
+@click.group(name="worktree", cls=CommandGroup)
+def worktree_command() -> None:
+    """Give agents a git worktree of their own, see what they change there, merge and remove it.
+
+    Nothing is deleted: what a worktree held is kept for 30 days. The repository's hooks do not run.
+
+    Examples:
+      synapse worktree list
+      synapse worktree merge alice
+    """
+
+
+@worktree_command.command(name="add")
+@click.argument("agent")
+@click.option(
+    "--place",
+    metavar="PLACE",
+    default="",
+    help="beside the repository, inside its .synapse, or a folder; default: worktrees.place.",
+)
+@json_option
+def add_command(*, agent: str, place: str, as_json: bool) -> None:
+    """Make a worktree for AGENT, with a branch of its own, and print its folder.
+
+    It begins at the commit of the repository's main folder. Untracked files that .worktreeinclude names, in
+    the syntax of .gitignore, are copied.
+
+    Examples:
+      synapse worktree add alice
+      synapse worktree add alice --place inside
+    """
+    made = _repository().add(agent, place=place or Layers.here().load().text("worktrees.place"))
+    if as_json:
+        show_json({**_facts(made.tree), "copied": list(made.copied), "uncommitted": made.uncommitted})
+        return
+    show(str(made.tree.path))
+    note(f"synapse: the branch is {made.tree.branch}, from {made.tree.onto or made.tree.base[:12]}")
+    if made.uncommitted:
+        note(f"synapse: it lacks uncommitted changes of the main folder (files: {made.uncommitted})")
+
+
+@worktree_command.command(name="list")
+@json_option
+def list_command(*, as_json: bool) -> None:
+    """List the worktrees of agents: what they change, and with what they will conflict.
+
+    The forecast includes work that is not committed yet.
+
+    Examples:
+      synapse worktree list
+    """
+    from synapse_tui.worktrees.merge import forecast, snapshots
+
+    repository = _repository()
+    trees = repository.trees()
+    heads = snapshots(repository, trees)
+    conflicts = list(forecast(repository, trees, heads))
+    found = [_State(repository, tree, heads.get(tree.name, ""), conflicts) for tree in trees]
+    show_list(
+        [state.data for state in found],
+        ("AGENT", "BRANCH", "CHANGES", "STATE", "FOLDER"),
+        [state.row for state in found],
+        "synapse: no agent has a worktree; 'synapse worktree add NAME' makes one",
+        as_json=as_json,
+        shrinking=("STATE", "FOLDER"),
+    )
+
+
+@worktree_command.command(name="diff")
+@_AGENT
+@click.option("--stat", is_flag=True, help="Only the files and how many lines.")
+@json_option
+def diff_command(*, agent: str, stat: bool, as_json: bool) -> None:
+    """Print what AGENT's worktree changes, uncommitted and new files included.
+
+    Examples:
+      synapse worktree diff alice
+      synapse worktree diff alice --stat
+    """
+    from synapse_tui.worktrees.keep import snapshot
+    from synapse_tui.worktrees.merge import difference
+
+    repository = _repository()
+    tree = repository.tree(agent)
+    if tree.missing:
+        raise WorktreeError(f"the folder of {agent} is gone", "synapse worktree prune tidies up")
+    now = snapshot(repository, tree.path)
+    if as_json:
+        files = _changes(repository, tree, now).files
+        show_json([{"path": path, "added": added, "removed": removed} for path, added, removed in files])
+        return
+    colour = "--color=always" if sys.stdout.isatty() and "NO_COLOR" not in os.environ else "--color=never"
+    text = difference(repository, tree, now, colour, *(("--stat",) if stat else ()))
+    if text:
+        show(text.rstrip("\n").encode(errors="surrogateescape").decode(errors="replace"))
+    else:
+        note(f"synapse: {agent} has changed nothing")
+
+
+@worktree_command.command(name="merge")
+@_AGENT
+@click.option("--squash", is_flag=True, help="Make one commit of its commits.")
+@click.option("--message", "-m", metavar="TEXT", default="", help="With --squash: message of that commit.")
+@click.option("--commit", metavar="TEXT", default="", help="First commit uncommitted work with this message.")
+@json_option
+@click.pass_context
+def merge_command(
+    context: click.Context, *, agent: str, squash: bool, message: str, commit: str, as_json: bool
+) -> None:
+    """Merge AGENT's worktree into the branch that it began from.
+
+    If that branch has moved, it is merged into the worktree first, so conflicts arise there and the agent can
+    resolve them; the exit code is then 4 and nothing else has changed. Uncommitted files that are in the way
+    are never touched.
+
+    Examples:
+      synapse worktree merge alice
+      synapse worktree merge alice --commit "new parser" --squash
+    """
+    from synapse_tui.worktrees.merge import merge
+
+    _check_person("merge")
+    repository = _repository()
+    done = merge(repository, repository.tree(agent), squash=squash, message=message, commit=commit)
+    if as_json:
+        facts = {"commit": done.commit, "onto": done.onto, "base": done.base}
+        show_json({**facts, "conflicts": list(done.conflicts)})
+    elif done.commit:
+        show(f"{done.onto} {done.commit}")
+    elif not done.conflicts:
+        note(f"synapse: {done.onto} has all of {agent} already")
+    if done.conflicts:
+        files = ", ".join(done.conflicts)
+        note(f"synapse: nothing was merged: {done.onto} and {agent} conflict in {files}")
+        note("synapse: the merge is begun in the worktree; let the agent resolve and commit it, for example:")
+        words = (
+            f"Resolve the conflicts with {done.onto} in {files} and commit; do not abort or reset the merge."
+        )
+        note(f"  synapse send {agent} '{words}'")
+        context.exit(ExitCode.NOT_TAKEN.value)
+
+
+@worktree_command.command(name="discard")
+@_AGENT
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+def discard_command(*, agent: str, yes: bool, as_json: bool) -> None:
+    """Remove AGENT's worktree and branch, whatever they hold.
+
+    All of it is kept for 30 days: commits and files, ignored ones too. `synapse worktree keep --restore`
+    brings it back.
+
+    Examples:
+      synapse worktree discard alice
+    """
+    from synapse_tui.worktrees.keep import remove
+
+    _check_person("discard")
+    repository = _repository()
+    tree = repository.tree(agent)
+    if not yes:
+        confirm(f"Remove {tilde(str(tree.path))} and the branch {tree.branch}?", abort=True)
+    _show_removed([remove(repository, tree, "discarded")], as_json=as_json)
+
+
+@worktree_command.command(name="keep")
+@click.argument("agent", default="", shell_complete=offering(_names))
+@click.option("--restore", metavar="KEPT", default="", help="Make a worktree again from what is kept.")
+@json_option
+def keep_command(*, agent: str, restore: str, as_json: bool) -> None:
+    """Keep what AGENT's worktree holds now; without AGENT, list what is kept.
+
+    KEPT is an entry of the list, or an agent for its last one.
+
+    Examples:
+      synapse worktree keep
+      synapse worktree keep alice
+      synapse worktree keep --restore alice
+    """
+    from synapse_tui.worktrees import keep
+
+    if agent and restore:
+        raise InvalidValue("AGENT and --restore cannot be combined", "give one of them")
+    repository = _repository()
+    if restore:
+        place = Layers.here().load().text("worktrees.place")
+        tree = keep.restore(repository, keep.find_kept(repository, restore), place=place)
+        show_json(_facts(tree)) if as_json else show(str(tree.path))
+        return
+    mine = [keep.keep(repository, repository.tree(agent), "kept by you")] if agent else None
+    _show_kept(keep.kept(repository) if mine is None else mine, as_json=as_json)
+
+
+@worktree_command.command(name="prune")
+@click.option("--dry-run", "-n", is_flag=True, help="Only show what would be removed.")
+@json_option
+def prune_command(*, dry_run: bool, as_json: bool) -> None:
+    """Remove the worktrees whose work is merged, and those whose folder is gone.
+
+    One is left if it has uncommitted files, a program runs in it, it is locked, or git cannot tell. Entries
+    kept for more than 30 days are deleted.
+
+    Examples:
+      synapse worktree prune --dry-run
+    """
+    from synapse_tui.worktrees import keep
+
+    _check_person("prune")
+    repository = _repository()
+    going = [tree for tree in repository.trees() if _may_go(repository, tree)]
+    if dry_run:
+        found = [(tree.name, tree.branch, tilde(str(tree.path))) for tree in going]
+        data = [_facts(tree) for tree in going]
+        show_list(data, ("AGENT", "BRANCH", "FOLDER"), found, "synapse: nothing to remove", as_json=as_json)
+        return
+    removed = [keep.remove(repository, tree, "pruned") for tree in going]
+    old = keep.expire(repository)
+    _show_removed(removed, as_json=as_json)
+    if old:
+        note(f"synapse: {len(old)} kept entries were over {keep.DAYS} days old and are deleted")
+
+
+def _may_go(repository: Repository, tree: Worktree) -> bool:
+    from synapse_tui.worktrees.keep import processes_in
+    from synapse_tui.worktrees.merge import is_merged
+
+    if tree.missing:
+        return not tree.lock_of_others
+    why = ""
+    if tree.lock_of_others:
+        why = tree.lock_of_others
+    elif repository.busy(tree.path):
+        why = repository.busy(tree.path)
+    elif repository.changed(tree.path):
+        why = tr("it has uncommitted files")
+    elif not is_merged(repository, tree):
+        why = tr("its work is not merged")
+    elif next(processes_in(tree.path), None) is not None:
+        why = tr("a program runs in it")
+    if why:
+        note(f"synapse: {tree.name} stays: {why}")
+    return not why
+
+
+class _State:
+    """What `list` tells of a worktree."""
+
+    def __init__(
+        self, repository: Repository, tree: Worktree, now: str, conflicts: Sequence[Conflict]
+    ) -> None:
+        self.tree = tree
+        self.changes = FolderChange() if tree.missing else _changes(repository, tree, now)
+        self.uncommitted = [] if tree.missing else repository.changed(tree.path)
+        self.busy = "" if tree.missing else repository.busy(tree.path)
+        self.conflicts = [each for each in conflicts if tree.name == each.one or self._meets(each)]
+
+    def _meets(self, conflict: Conflict) -> bool:
+        return not conflict.with_base and conflict.other == self.tree.name
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return {
+            **_facts(self.tree),
+            "files": len(self.changes.files),
+            "added": self.changes.added,
+            "removed": self.changes.removed,
+            "uncommitted": len(self.uncommitted),
+            "busy": self.busy,
+            "conflicts": [
+                {"with": self._other(each), "files": None if each.files is None else list(each.files)}
+                for each in self.conflicts
+            ],
+        }
+
+    def _other(self, conflict: Conflict) -> str:
+        return conflict.other if conflict.one == self.tree.name else conflict.one
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        tree, changes = self.tree, self.changes
+        counts = f"+{changes.added} -{changes.removed} in {len(changes.files)}" if changes.files else ""
+        return tree.name, tree.branch, counts, self._state(), tilde(str(tree.path))
+
+    def _state(self) -> str:
+        if self.tree.missing:
+            return "its folder is gone"
+        said = [
+            f"conflicts with {self._other(each)}{_in(each.files)}" for each in self.conflicts if each.files
+        ]
+        said += ["conflicts unknown: git is older than 2.38"] * any(e.files is None for e in self.conflicts)
+        said += [f"in the middle of a {self.busy}"] if self.busy else []
+        said += [f"{len(self.uncommitted)} uncommitted"] if self.uncommitted else []
+        return ", ".join(said) or ("can be merged" if self.changes.files else "no changes")
+
+
+def _in(files: Sequence[str] | None) -> str:
+    shown = list(files or ())
+    more = f" and {len(shown) - 2} more" if len(shown) > 2 else ""
+    return f" in {', '.join(shown[:2])}{more}"
+
+
+def _changes(repository: Repository, tree: Worktree, now: str) -> FolderChange:
+    from synapse_tui.worktrees.merge import difference
+
+    return parse_numstat(difference(repository, tree, now, "--numstat", "-z", "--no-renames"))
+
+
+def _repository() -> Repository:
+    from synapse_tui.worktrees.trees import Repository
+
+    return Repository(Caller.of().folder, os.environ)
+
+
+def _check_person(what: str) -> None:
+    if Caller.of().agent_id:
+        raise InvalidValue(f"an agent cannot {what} worktrees", "ask the user")
+
+
+def _facts(tree: Worktree) -> Mapping[str, object]:
+    return {
+        "name": tree.name,
+        "path": str(tree.path),
+        "branch": tree.branch,
+        "head": tree.head,
+        "onto": tree.onto,
+        "base": tree.base,
+        "made": datetime.fromtimestamp(tree.made, UTC).isoformat(timespec="seconds"),
+        "locked": tree.locked,
+        "missing": tree.missing,
+    }
+
+
+def _kept_facts(one: Kept) -> Mapping[str, object]:
+    when = datetime.fromtimestamp(one.when, UTC).isoformat(timespec="seconds")
+    facts = {"kept": one.short, "name": one.name, "when": when, "why": one.why}
+    return {**facts, "head": one.head, "branch": one.branch, "trash": one.trash}
+
+
+def _show_kept(found: Sequence[Kept], *, as_json: bool) -> None:
+    now = datetime.now(UTC).timestamp()
+    rows = [(each.short, plain(each.why), f"{duration(max(now - each.when, 0))} ago") for each in found]
+    data = [_kept_facts(each) for each in found]
+    show_list(data, ("KEPT", "WHY", "WHEN"), rows, "synapse: nothing is kept", as_json=as_json)
+
+
+def _show_removed(removed: Sequence[Kept], *, as_json: bool) -> None:
+    if as_json:
+        show_json([_kept_facts(each) for each in removed])
+        return
+    for each in removed:
+        show(each.name)
+        folder = f"; its folder is {tilde(each.trash)}" if each.trash and Path(each.trash).exists() else ""
+        note(f"synapse: {each.name} is kept as {each.short}{folder}")
+    if not removed:
+        note("synapse: nothing to remove")

@@ -1,0 +1,1 @@
+"""A git worktree for each agent: made, forecast, merged, kept and removed without losing anything."""

@@ -1,0 +1,210 @@
+"""Nothing is deleted: what a worktree holds is kept under `refs/synapse/keep/`, its folder moves to a trash.
+
+`git stash` is not used: one stack serves all worktrees, so that agents take each other's work. `git worktree
+remove` is not used on a folder that exists: it deletes ignored files without a word.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from synapse_tui.dataclass import dataclass
+from synapse_tui.errors import WorktreeError
+
+from .trees import TRASH, Repository, Worktree
+
+KEEP = "refs/synapse/keep"
+DAYS = 30
+"""Days for which removed worktrees are kept."""
+MOST_AT_ONCE = 100
+_WHO = {
+    f"GIT_{role}_{fact}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for fact, value in (("NAME", "synapse-tui"), ("EMAIL", "synapse-tui@localhost"))
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a worktree held at some time.
+
+    Attributes:
+        ref: The ref that keeps it.
+        name: The agent's name.
+        when: When it was kept, in seconds since the epoch.
+        why: Why it was kept.
+        head: The commit that the worktree was at.
+        branch: Its branch.
+        trash: Where its folder was moved, with ignored files; empty if it was not removed.
+    """
+
+    ref: str
+    name: str
+    when: float
+    why: str
+    head: str
+    branch: str
+    trash: str = ""
+
+    @property
+    def short(self) -> str:
+        """The ref as commands take it."""
+        return self.ref.removeprefix(f"{KEEP}/")
+
+
+def snapshot(repository: Repository, folder: Path) -> str:
+    """Return a commit of a folder as it is now, with untracked files; HEAD if that is the same.
+
+    The folder's index and branch stay as they are. Its staged files are the commit's second parent.
+    """
+    git = repository.git.at(folder)
+    head = git.run("rev-parse", "HEAD").strip()
+    if not repository.changed(folder):
+        return head
+    index = Path(git.run("rev-parse", "--path-format=absolute", "--git-path", "index").strip())
+    with TemporaryDirectory(prefix="synapse-index-") as temporary:
+        copy = Path(temporary) / "index"
+        shutil.copy2(index, copy)  # with its time, by which git tells changes of the same second
+        extra = {"GIT_INDEX_FILE": str(copy), **_WHO}
+        status, staged = git.call("write-tree", extra=extra, expected=(0, 128))
+        git.run("add", "-A", "--", ":/", extra=extra)
+        tree = git.run("write-tree", extra=extra).strip()
+    parents = ["-p", head]
+    if status == 0 and staged.strip() not in (tree, git.run("rev-parse", "HEAD^{tree}").strip()):
+        commit = git.run("commit-tree", staged.strip(), "-p", head, "-m", "staged", extra=_WHO).strip()
+        parents += ["-p", commit]
+    return git.run("commit-tree", tree, *parents, "-m", "as the worktree was", extra=_WHO).strip()
+
+
+def keep(repository: Repository, tree: Worktree, why: str, trash: str = "") -> Kept:
+    """Keep what a worktree holds now, its commits included."""
+    git = repository.git
+    held = tree.head if tree.missing else snapshot(repository, tree.path)
+    head = tree.head if tree.missing else git.at(tree.path).run("rev-parse", "HEAD").strip()
+    now = datetime.now(UTC)
+    facts = {"name": tree.name, "why": why, "head": head, "branch": tree.branch, "trash": trash}
+    content = git.run("rev-parse", f"{held}^{{tree}}").strip()
+    parents = ["-p", head] if held == head else ["-p", head, "-p", held]
+    commit = git.run(
+        "commit-tree", content, *parents, "-m", json.dumps({**facts, "when": now.timestamp()}), extra=_WHO
+    ).strip()
+    number = 0
+    while True:
+        stamp = now.strftime("%Y%m%d-%H%M%S") + (f"-{number}" if number else "")
+        ref = f"{KEEP}/{tree.name}/{stamp}"
+        if git.succeeds("update-ref", ref, commit, ""):
+            return Kept(ref, tree.name, now.timestamp(), why, head, tree.branch, trash)
+        number += 1
+        if number > MOST_AT_ONCE:
+            raise WorktreeError(
+                f"what {tree.name} holds cannot be kept in {repository.top}",
+                "check the repository with git fsck",
+            )
+
+
+def kept(repository: Repository) -> list[Kept]:
+    """Return all that is kept, the newest first."""
+    listed = repository.git.run("for-each-ref", "--format=%(refname)%00%(contents)%00", KEEP)
+    fields = listed.split("\0")
+    found = []
+    for ref, message in zip(fields[::2], fields[1::2], strict=False):
+        try:
+            facts = json.loads(message)
+            found.append(
+                Kept(
+                    ref.strip(),
+                    str(facts["name"]),
+                    float(facts["when"]),
+                    str(facts["why"]),
+                    str(facts["head"]),
+                    str(facts["branch"]),
+                    str(facts["trash"]),
+                )
+            )
+        except (ValueError, KeyError, TypeError):
+            continue
+    return sorted(found, key=lambda each: -each.when)
+
+
+def find_kept(repository: Repository, name: str) -> Kept:
+    """Return what is kept under a ref, or last of an agent."""
+    found = kept(repository)
+    for each in found:
+        if name in (each.short, each.ref, each.name):
+            return each
+    raise WorktreeError(f"nothing is kept of '{name}'", "'synapse worktree keep' lists what is kept")
+
+
+def restore(repository: Repository, one: Kept, *, place: str = "beside") -> Worktree:
+    """Make a worktree again with all that it held; what was not committed is not committed again."""
+    made = repository.add(one.name, place=place, branch=one.branch).tree
+    git = repository.git.at(made.path)
+    with repository.locked():
+        git.run("reset", "-q", "--hard", one.head)
+        git.run("read-tree", "--reset", "-u", one.ref)
+        git.run("read-tree", one.head)
+        git.run("update-index", "-q", "--refresh", expected=(0, 1))
+    return repository.tree(one.name)
+
+
+def remove(repository: Repository, tree: Worktree, why: str) -> Kept:
+    """Remove a worktree and its branch; keep what it held, and move its folder to the trash.
+
+    Raises:
+        WorktreeError: A program runs in it, or the folder cannot be moved.
+    """
+    with repository.locked():
+        running = None if tree.missing else next(processes_in(tree.path), None)
+        if running is not None:
+            raise WorktreeError(f"process {running} runs in {tree.path}", "end it first")
+        trash = None if tree.missing else _free_trash(tree.path)
+        held = keep(repository, tree, why, str(trash or ""))
+        repository.unlock(tree)
+        if trash is not None:
+            try:
+                trash.parent.mkdir(exist_ok=True)
+                tree.path.rename(trash)
+            except OSError as error:
+                raise WorktreeError(f"{tree.path} cannot be moved to {trash}: {error.strerror}") from error
+        repository.git.run("worktree", "remove", "--force", str(tree.path))
+        # Only as it was kept: a branch that has moved since, or is checked out elsewhere, stays.
+        if repository.checkout_of(tree.branch) is None:
+            ref = f"refs/heads/{tree.branch}"
+            repository.git.call("update-ref", "-d", ref, held.head, expected=(0, 1, 128))
+        return held
+
+
+def _free_trash(path: Path) -> Path:
+    trash = path.parent / TRASH
+    stem = f"{path.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    names = (stem, *(f"{stem}-{number}" for number in range(2, MOST_AT_ONCE)))
+    return next(trash / name for name in names if not os.path.lexists(trash / name))
+
+
+def expire(repository: Repository, days: int = DAYS) -> list[Kept]:
+    """Delete what was removed or kept more than `days` days ago, and return it."""
+    oldest = time.time() - days * 86400
+    old = [one for one in kept(repository) if one.when < oldest]
+    for one in old:
+        if one.trash and Path(one.trash).parent.name == TRASH:
+            shutil.rmtree(one.trash, ignore_errors=True)
+        repository.git.run("update-ref", "-d", one.ref)
+    return old
+
+
+def processes_in(folder: Path) -> Iterator[int]:
+    """Yield the processes that work in a folder, as far as this user may see them (proc(5), `cwd`)."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            cwd = (entry / "cwd").readlink()
+        except OSError:
+            continue
+        if cwd.is_relative_to(folder) and int(entry.name) != os.getpid():
+            yield int(entry.name)

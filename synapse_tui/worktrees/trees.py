@@ -1,0 +1,404 @@
+"""The worktrees of a repository's agents: where they are, how they are made and locked.
+
+Each is marked by a file in its own git folder, with its agent and the branch that it began from; worktrees
+without that mark are another's and never touched.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from synapse_tui.dataclass import dataclass
+from synapse_tui.errors import WorktreeError
+from synapse_tui.files import write_private
+from synapse_tui.paths import make_project_folder
+from synapse_tui.process_times import given_umask
+
+from .git import Git
+
+MARK = "synapse.json"
+"""File in a worktree's git folder (`gitrepository-layout(5)`, `worktrees/NAME`)."""
+INCLUDE = ".worktreeinclude"
+"""Patterns, as in .gitignore, of untracked files that a new worktree gets a copy of."""
+TRASH = ".trash"
+OURS = "synapse-tui"
+"""How the reason of our locks begins."""
+BRANCH = "synapse/{}"
+_NAME = re.compile(r"[^\W_][\w.-]*")
+_BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG")
+
+
+@dataclass(frozen=True, slots=True)
+class Worktree:
+    """A worktree that was made for an agent.
+
+    Attributes:
+        name: The agent's name; the folder is called so too.
+        path: The folder.
+        gitdir: Its own git folder, below the repository's.
+        branch: Its branch, or the one it was made with while HEAD is detached.
+        head: The commit it is at.
+        onto: The branch that it began from and is merged into; empty if HEAD was detached.
+        base: The commit it began at.
+        made: When, in seconds since the epoch.
+        locked: Why it is locked.
+        missing: Whether its folder is gone.
+        detached: Whether it is on no branch.
+    """
+
+    name: str
+    path: Path
+    gitdir: Path
+    branch: str
+    head: str
+    onto: str
+    base: str
+    made: float
+    locked: str = ""
+    missing: bool = False
+    detached: bool = False
+
+    @property
+    def lock_of_others(self) -> str:
+        """Why another program has locked it; empty if none has."""
+        return "" if self.locked.startswith(OURS) else self.locked
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A folder that git has checked something out in: the main one, or any worktree."""
+
+    path: Path
+    head: str
+    branch: str
+    locked: str
+    missing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A new worktree.
+
+    Attributes:
+        tree: The worktree.
+        copied: Files that it got a copy of.
+        uncommitted: How many files with changes it does not have, since they are not committed.
+    """
+
+    tree: Worktree
+    copied: tuple[str, ...]
+    uncommitted: int
+
+
+class Repository:
+    """A git repository; `top` is its main folder.
+
+    Raises:
+        WorktreeError: The folder is in no repository with a folder to work in.
+    """
+
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+        git = Git(folder, environ)
+        try:
+            common = git.run("rev-parse", "--path-format=absolute", "--git-common-dir").strip()
+        except WorktreeError as error:
+            if "not a git repository" not in error.message:
+                raise
+            raise WorktreeError(
+                f"{folder} is not in a git repository",
+                "worktrees need git: run 'git init' and commit something first",
+            ) from None
+        self.common = Path(os.path.realpath(common))
+        first = self._checkouts(git)[0]
+        if git.run("config", "--bool", "core.bare", expected=(0, 1)).strip() == "true":
+            raise WorktreeError(f"{first.path} is a bare repository", "work in a clone of it")
+        self.top = first.path
+        self.git = git.at(self.top)
+
+    def checkouts(self) -> list[Checkout]:
+        return self._checkouts(self.git)
+
+    def _checkouts(self, git: Git) -> list[Checkout]:
+        found = []
+        for block in git.run("worktree", "list", "--porcelain").split("\n\n"):
+            facts = {line.partition(" ")[0]: line.partition(" ")[2] for line in block.splitlines()}
+            if "worktree" in facts:
+                branch = facts.get("branch", "").removeprefix("refs/heads/")
+                locked = facts["locked"] or "locked" if "locked" in facts else ""
+                path = Path(facts["worktree"])
+                found.append(Checkout(path, facts.get("HEAD", ""), branch, locked, not path.is_dir()))
+        return found
+
+    def trees(self) -> list[Worktree]:
+        """Return the worktrees of agents, by name."""
+        checkouts = {each.path: each for each in self.checkouts()}
+        found = []
+        for gitdir in sorted((self.common / "worktrees").glob("*")):
+            mark = _mark(gitdir)
+            if mark is None:
+                continue
+            linked = _linked(gitdir / "gitdir")
+            checkout = checkouts.get(linked.parent) if linked is not None else None
+            if checkout is not None:
+                path = checkout.path
+                found.append(
+                    Worktree(
+                        name=mark.name,
+                        path=path,
+                        gitdir=gitdir,
+                        branch=checkout.branch or mark.branch,
+                        head=checkout.head,
+                        onto=mark.onto,
+                        base=mark.base,
+                        made=mark.made,
+                        locked=checkout.locked,
+                        missing=checkout.missing or not (path / ".git").exists(),
+                        detached=not checkout.branch,
+                    )
+                )
+        return sorted(found, key=lambda tree: tree.name)
+
+    def tree_at(self, folder: Path) -> Worktree | None:
+        """Return the worktree that a folder is in."""
+        return next((tree for tree in self.trees() if folder.is_relative_to(tree.path)), None)
+
+    def tree(self, name: str) -> Worktree:
+        """Return the worktree of an agent.
+
+        Raises:
+            WorktreeError: There is none.
+        """
+        trees = self.trees()
+        for tree in trees:
+            if tree.name == name:
+                return tree
+        known = ", ".join(tree.name for tree in trees)
+        hint = f"there are: {known}" if known else "'synapse worktree add' makes one"
+        raise WorktreeError(f"no agent '{name}' has a worktree", hint)
+
+    def root(self, place: str) -> Path:
+        """Return the folder of the worktrees: `beside` the repository, `inside` it, or below a folder."""
+        if place == "beside":
+            return self.top.with_name(f"{self.top.name}.worktrees")
+        if place == "inside":
+            return self.top / ".synapse" / "worktrees"
+        folder = Path(place).expanduser()
+        if not folder.is_absolute():
+            raise WorktreeError(
+                f"'{place}' is no place for worktrees", "use beside, inside or an absolute path"
+            )
+        return folder / self.top.name
+
+    def add(self, name: str, *, place: str = "beside", branch: str = BRANCH) -> Made:
+        """Make a worktree with a branch of its own, at the commit of the main folder.
+
+        Nothing that the repository brings is run. Untracked files that `.worktreeinclude` names are copied.
+        The worktree is locked, so that no other program removes it.
+
+        Args:
+            name: The agent's name.
+            place: `beside`, `inside`, or a folder.
+            branch: The name of the branch; `{}` stands for the agent's.
+
+        Raises:
+            WorktreeError: There is one, the name is none for a folder, or git refused.
+        """
+        if not _NAME.fullmatch(name):
+            raise WorktreeError(
+                f"'{name}' is no name for a worktree", "use letters, digits, '.', '_' and '-'"
+            )
+        with self.locked():
+            if any(tree.name == name for tree in self.trees()):
+                raise WorktreeError(f"'{name}' has a worktree already", "synapse worktree list shows it")
+            base = self._head()
+            onto = self.git.run("symbolic-ref", "-q", "--short", "HEAD", expected=(0, 1)).strip()
+            path = self._root(place) / name
+            if os.path.lexists(path):
+                raise WorktreeError(f"{path} exists already", "move it away, or choose another name")
+            chosen = self._free_branch(branch.replace("{}", name))
+            lock = ("--lock", "--reason", f"{OURS}: {name}")
+            self.git.run("worktree", "add", "-q", *lock, "-b", chosen, "--", str(path), base)
+            gitdir = Path(self.git.at(path).run("rev-parse", "--absolute-git-dir").strip())
+            facts = {"name": name, "branch": chosen, "onto": onto, "base": base, "made": time.time()}
+            write_private(gitdir / MARK, json.dumps(facts).encode())
+            self.git.at(path).run("update-index", "-q", "--refresh", expected=(0, 1))
+        return Made(self.tree(name), tuple(self._copy_included(path)), len(self.changed(self.top)))
+
+    def for_agent(self, name: str, taken: Collection[Path], *, place: str = "beside") -> tuple[Worktree, int]:
+        """Return the worktree of an agent; make one if it has none, or another agent works in it.
+
+        Args:
+            name: The agent's name; a number is added where it is taken.
+            taken: Folders of worktrees in which other agents work.
+            place: Where a new one is made.
+
+        Returns:
+            The worktree, and how many uncommitted files of the main folder a new one does not have.
+        """
+        trees = {tree.name: tree for tree in self.trees()}
+        number, chosen = 1, name
+        while chosen in trees and (trees[chosen].missing or trees[chosen].path in taken):
+            number += 1
+            chosen = f"{name}-{number}"
+        if chosen in trees:
+            return trees[chosen], 0
+        made = self.add(chosen, place=place)
+        return made.tree, made.uncommitted
+
+    def _head(self) -> str:
+        status, head = self.git.call("rev-parse", "-q", "--verify", "HEAD^{commit}", expected=(0, 1, 128))
+        if status:
+            raise WorktreeError(f"{self.top} has no commit yet", "commit something first")
+        return head.strip()
+
+    def _free_branch(self, wanted: str) -> str:
+        """Return the branch to make; where a branch `synapse` forbids `synapse/x`, with a dash."""
+        if not self.git.succeeds("check-ref-format", "--branch", wanted):
+            raise WorktreeError(f"'{wanted}' is no name for a branch", "choose another name")
+        blocking = wanted.rpartition("/")[0]
+        name = wanted.replace("/", "-") if blocking and self._has_branch(blocking) else wanted
+        number, free = 1, name
+        while self._has_branch(free):
+            number += 1
+            free = f"{name}-{number}"
+        return free
+
+    def _has_branch(self, name: str) -> bool:
+        return self.git.succeeds("show-ref", "-q", "--verify", f"refs/heads/{name}")
+
+    def _root(self, place: str) -> Path:
+        root = self.root(place)
+        if place == "inside":
+            make_project_folder(self.top)
+        try:
+            if not root.exists():
+                root.mkdir(parents=True)
+                if given_umask() >= 0:
+                    root.chmod(0o777 & ~given_umask())
+            if place == "inside":
+                write_private(root / ".gitignore", b"*\n")
+        except OSError as error:
+            raise WorktreeError(
+                f"{root} cannot be made: {error.strerror}", "choose another --place"
+            ) from error
+        return Path(os.path.realpath(root))
+
+    def _copy_included(self, path: Path) -> Iterator[str]:
+        """Copy the untracked files that `.worktreeinclude` names; overwrite none, follow no link out."""
+        patterns = self.top / INCLUDE
+        if not patterns.is_file():
+            return
+        listed = ("ls-files", "-z", "--others", "--ignored", f"--exclude-from={patterns}")
+        for name in self.git.paths(*listed):
+            source, target = self.top / name, path / name
+            inside = Path(os.path.realpath(target.parent)).is_relative_to(path)
+            if os.path.lexists(target) or not inside or name.startswith(".synapse/worktrees/"):
+                continue
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, target, follow_symlinks=False)
+            except OSError:
+                continue
+            yield name
+
+    # State
+
+    def changed(self, folder: Path, *, ignored: bool = False) -> list[str]:
+        """Return the paths of a folder that are not as committed, with untracked files."""
+        words = ("status", "--porcelain", "-z", "-uall", "--no-renames", "--ignore-submodules=none")
+        entries = self.git.at(folder).paths(*words, *(("--ignored=matching",) if ignored else ()))
+        return [entry[3:] for entry in entries]
+
+    def busy(self, folder: Path) -> str:
+        """Return what git is in the middle of in a folder, such as a merge; empty if nothing."""
+        gitdir = Path(self.git.at(folder).run("rev-parse", "--absolute-git-dir").strip())
+        found = next((name for name in _BUSY if (gitdir / name).exists()), "")
+        return found.removesuffix("_HEAD").removesuffix("_LOG").replace("_", "-").lower() if found else ""
+
+    def checkout_of(self, branch: str) -> Path | None:
+        """Return the folder in which a branch is checked out."""
+        found = (each for each in self.checkouts() if each.branch == branch and not each.missing)
+        return next((each.path for each in found), None)
+
+    def unlock(self, tree: Worktree) -> None:
+        if tree.locked:
+            self.git.run("worktree", "unlock", str(tree.path))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Let one process at a time make, merge and remove worktrees of this repository."""
+        with (self.common / "synapse-worktrees.lock").open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def in_main_folder(folder: Path) -> bool:
+    """Whether a folder is in the main folder of a repository, and not in a worktree."""
+    top = _top(folder)
+    return top is not None and (top / ".git").is_dir()
+
+
+def _top(folder: Path) -> Path | None:
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+
+
+def why_not_there(folder: Path, paths: Iterable[Path]) -> str:
+    """Return why an agent must not write one of these paths, in words for the agent; empty if it may.
+
+    An agent that works in a worktree may write anywhere but in other folders of the same repository.
+
+    Args:
+        folder: Where the agent works.
+        paths: Real paths.
+    """
+    own = _top(folder)
+    gitdir = _linked(own / ".git") if own is not None else None
+    if own is None or gitdir is None or _mark(gitdir) is None:
+        return ""
+    common = gitdir.parent.parent
+    others = {common.parent, *(_linked(each / "gitdir") or each for each in gitdir.parent.iterdir())}
+    others = {each.parent if each.name == ".git" else each for each in others} - {own}
+    for path in paths:
+        within = [each for each in others if path.is_relative_to(each) and not path.is_relative_to(own)]
+        if within:
+            other = max(within, key=lambda each: len(each.parts))
+            return (
+                f"You work in the git worktree {own}, but {path} is in another folder of the repository. "
+                f"Write {own / path.relative_to(other)} instead, so that your changes stay on your branch."
+            )
+    return ""
+
+
+def _linked(file: Path) -> Path | None:
+    """Return the path that a file of git names (gitrepository-layout(5))."""
+    try:
+        text = file.read_text(encoding="utf-8").strip().removeprefix("gitdir: ")
+    except (OSError, UnicodeDecodeError):
+        return None
+    return Path(text) if text.startswith("/") else None
+
+
+class _Mark(NamedTuple):
+    name: str
+    branch: str
+    onto: str
+    base: str
+    made: float
+
+
+def _mark(gitdir: Path) -> _Mark | None:
+    try:
+        facts = json.loads((gitdir / MARK).read_text(encoding="utf-8"))
+        words = [str(facts[key]) for key in ("name", "branch", "onto", "base")]
+        return _Mark(words[0], words[1], words[2], words[3], float(facts["made"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

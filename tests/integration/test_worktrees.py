@@ -1,0 +1,414 @@
+"""Worktrees of agents: made, forecast, merged, kept and removed, with a real git."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.errors import SynapseError, WorktreeError
+from synapse_tui.events import Notice
+from synapse_tui.host import Host
+from synapse_tui.model import AgentSpec
+from synapse_tui.worktrees import keep
+from synapse_tui.worktrees.merge import Conflict, difference, is_merged, merge
+from synapse_tui.worktrees.trees import INCLUDE, TRASH, Repository, in_main_folder
+from tests.command_line import Result, call
+from tests.worktree_kit import ENVIRON, add, commit, foreseen, git, make_repository
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return make_repository(tmp_path / "shop")
+
+
+def test_a_worktree_is_beside_the_repository_with_a_branch_of_its_own(repository: Repository) -> None:
+    (repository.top / "a.py").write_text("not committed\n")
+    made = repository.add("alice")
+    assert made.tree.path == repository.top.with_name("shop.worktrees") / "alice"
+    assert (made.tree.branch, made.tree.onto, made.uncommitted) == ("synapse/alice", "main", 1)
+    assert (made.tree.path / "a.py").read_text() == "one\ntwo\nthree\n"
+    assert made.tree.locked == "synapse-tui: alice"
+    assert not made.tree.lock_of_others
+    assert [tree.name for tree in Repository(made.tree.path, ENVIRON).trees()] == ["alice"]
+    assert Repository(made.tree.path, ENVIRON).top == repository.top
+
+
+def test_inside_it_is_ignored_by_git(repository: Repository) -> None:
+    tree = repository.add("alice", place="inside").tree
+    assert tree.path == repository.top / ".synapse" / "worktrees" / "alice"
+    assert not git(repository.top, "status", "--porcelain")
+
+
+def test_names_that_are_taken_or_no_names(repository: Repository) -> None:
+    add(repository, "alice")
+    with pytest.raises(WorktreeError, match="already"):
+        add(repository, "alice")
+    for name in ("../x", "-x", ".x", "a b", ""):
+        with pytest.raises(WorktreeError, match="no name"):
+            add(repository, name)
+    git(repository.top, "branch", "synapse/bob")
+    assert add(repository, "bob").branch == "synapse/bob-2"
+    assert add(repository, "翻訳").branch == "synapse/翻訳"
+
+
+def test_a_branch_called_synapse_is_no_obstacle(repository: Repository) -> None:
+    git(repository.top, "branch", "synapse")
+    assert add(repository, "alice").branch == "synapse-alice"
+
+
+def test_where_there_is_nothing_to_begin_from(tmp_path: Path) -> None:
+    with pytest.raises(WorktreeError, match="not in a git repository"):
+        Repository(tmp_path, ENVIRON)
+    git(tmp_path, "init", "-q")
+    with pytest.raises(WorktreeError, match="no commit yet"):
+        Repository(tmp_path, ENVIRON).add("alice")
+
+
+def test_files_that_git_does_not_know_are_copied_where_they_are_wanted(repository: Repository) -> None:
+    top = repository.top
+    (top / ".env").write_text("KEY=1\n")
+    (top / "run.log").write_text("no\n")
+    (top / "conf").mkdir()
+    (top / "conf" / "local.env").write_text("x\n")
+    (top / INCLUDE).write_text(".env\n*.env\na.py\n")
+    commit(top)
+    (top / "a.py").write_text("changed\n")
+    (top / "conf" / "local.env").write_text("x\n")
+    made = repository.add("alice")
+    assert ".env" in made.copied
+    assert (made.tree.path / ".env").read_text() == "KEY=1\n"
+    assert not (made.tree.path / "run.log").exists()
+    assert (made.tree.path / "a.py").read_text() == "one\ntwo\nthree\n"
+
+
+def test_nothing_of_a_hostile_repository_runs(repository: Repository, tmp_path: Path) -> None:
+    top, ran = repository.top, tmp_path / "ran"
+    run = f"touch {ran}; cat"
+    (top / ".gitattributes").write_text("*.py filter=evil diff=evil merge=evil\n")
+    commit(top)
+    for key in ("filter.evil.clean", "filter.evil.smudge", "diff.evil.textconv", "diff.evil.command"):
+        git(top, "config", key, run)
+    git(top, "config", "filter.evil.required", "true")
+    for key in (
+        "merge.evil.driver",
+        "core.editor",
+        "diff.external",
+        "core.fsmonitor",
+        "gpg.program",
+        "core.pager",
+    ):
+        git(top, "config", key, f"touch {ran}; false")
+    git(top, "config", "commit.gpgsign", "true")
+    hooks = top / ".git" / "hooks"
+    hooks.mkdir(exist_ok=True)
+    for name in (
+        "post-checkout",
+        "pre-commit",
+        "post-commit",
+        "post-merge",
+        "commit-msg",
+        "reference-transaction",
+    ):
+        (hooks / name).write_text(f"#!/bin/sh\ntouch {ran}\n")
+        (hooks / name).chmod(0o755)
+    tree = add(repository, "alice")
+    (tree.path / "a.py").write_text("ONE\ntwo\nthree\n")
+    (tree.path / "new.py").write_text("new\n")
+    (top / "b.py").write_text("one\ntwo\nTHREE\n")
+    assert "+ONE" in difference(repository, tree, keep.snapshot(repository, tree.path))
+    foreseen(repository)
+    keep.keep(repository, tree, "test")
+    repository.git.run("commit", "-qam", "base moves")
+    assert merge(repository, tree, commit="work").commit
+    keep.remove(repository, repository.tree("alice"), "test")
+    assert not ran.exists()
+    assert (top / "a.py").read_text() == "ONE\ntwo\nthree\n"
+    assert (top / "b.py").read_text() == "one\ntwo\nTHREE\n"
+
+
+def test_variables_of_a_hook_do_not_lead_to_another_repository(
+    repository: Repository, tmp_path: Path
+) -> None:
+    other = make_repository(tmp_path / "other")
+    misled = {
+        **ENVIRON,
+        "GIT_DIR": str(other.common),
+        "GIT_WORK_TREE": str(other.top),
+        "GIT_INDEX_FILE": "/x",
+    }
+    assert Repository(repository.top, misled).top == repository.top
+
+
+def test_the_forecast_names_agents_and_files_before_anything_is_committed(repository: Repository) -> None:
+    alice, bob, carol = (add(repository, name) for name in ("alice", "bob", "carol"))
+    (alice.path / "a.py").write_text("alice\ntwo\nthree\n")
+    (bob.path / "a.py").write_text("bob\ntwo\nthree\n")
+    (carol.path / "new.py").write_text("carol\n")
+    before = [git(tree.path, "status", "--porcelain") for tree in (alice, bob, carol)]
+    assert foreseen(repository) == [Conflict("alice", "bob", ("a.py",), with_base=False)]
+    commit(repository.top, a_py="main\ntwo\nthree\n")
+    found = foreseen(repository)
+    assert Conflict("bob", "main", ("a.py",), with_base=True) in found
+    assert [git(tree.path, "status", "--porcelain") for tree in (alice, bob, carol)] == before
+    assert not git(repository.top, "stash", "list")
+
+
+def test_merging_moves_the_branch_forward(repository: Repository) -> None:
+    tree = add(repository, "alice")
+    (tree.path / "a.py").write_text("ONE\ntwo\nthree\n")
+    with pytest.raises(WorktreeError, match=r"uncommitted changes in a\.py"):
+        merge(repository, tree)
+    commit(repository.top, b_py="one\ntwo\nTHREE\n")
+    done = merge(repository, tree, commit="work of alice")
+    assert not done.conflicts
+    assert git(repository.top, "rev-parse", "main").strip() == done.commit
+    assert (repository.top / "a.py").read_text() == "ONE\ntwo\nthree\n"
+    assert not git(repository.top, "status", "--porcelain")
+    assert is_merged(repository, repository.tree("alice"))
+    assert not merge(repository, repository.tree("alice")).commit
+
+
+def test_conflicts_arise_in_the_worktree_and_nowhere_else(repository: Repository) -> None:
+    tree = add(repository, "alice")
+    commit(tree.path, a_py="alice\ntwo\nthree\n")
+    commit(repository.top, a_py="main\ntwo\nthree\n")
+    main = git(repository.top, "rev-parse", "main")
+    done = merge(repository, tree)
+    assert (done.commit, done.conflicts, done.base) == ("", ("a.py",), main.strip())
+    assert git(repository.top, "rev-parse", "main") == main
+    assert not git(repository.top, "status", "--porcelain")
+    assert "<<<<<<<" in (tree.path / "a.py").read_text()
+    with pytest.raises(WorktreeError, match="in the middle of a merge"):
+        merge(repository, repository.tree("alice"), commit="too early")
+    commit(tree.path, "resolved", a_py="both\ntwo\nthree\n")
+    assert merge(repository, repository.tree("alice")).commit
+    assert (repository.top / "a.py").read_text() == "both\ntwo\nthree\n"
+
+
+@pytest.mark.parametrize("name", ["a.py", "new.py", "run.log"], ids=["changed", "untracked", "ignored"])
+def test_what_is_in_the_way_in_the_main_folder_stays_as_it_is(repository: Repository, name: str) -> None:
+    tree = add(repository, "alice")
+    (tree.path / name).write_text("alice\n")
+    git(tree.path, "add", "-f", name)
+    git(tree.path, "commit", "-qm", "alice")
+    (repository.top / name).write_text("mine, not committed\n")
+    with pytest.raises(WorktreeError, match=name):
+        merge(repository, tree)
+    assert (repository.top / name).read_text() == "mine, not committed\n"
+
+
+def test_an_ignored_file_of_the_agent_is_not_overwritten_by_the_base(repository: Repository) -> None:
+    tree = add(repository, "alice")
+    (tree.path / "run.log").write_text("alice, ignored\n")
+    commit(tree.path, a_py="x\n")
+    (repository.top / "run.log").write_text("main\n")
+    git(repository.top, "add", "-f", "run.log")
+    commit(repository.top)
+    with pytest.raises(WorktreeError, match=r"run\.log"):
+        merge(repository, tree)
+    assert (tree.path / "run.log").read_text() == "alice, ignored\n"
+
+
+def test_commits_become_one_and_the_branch_follows(repository: Repository) -> None:
+    tree = add(repository, "alice")
+    commit(tree.path, "first", a_py="1\n")
+    commit(tree.path, "second", a_py="2\n")
+    old = git(tree.path, "rev-parse", "HEAD").strip()
+    done = merge(repository, tree, squash=True)
+    assert git(repository.top, "rev-list", "--count", "main").strip() == "2"
+    assert "- first\n- second" in git(repository.top, "log", "-1", "--format=%B")
+    assert git(tree.path, "rev-parse", "HEAD").strip() == done.commit
+    assert not git(tree.path, "status", "--porcelain")
+    assert keep.kept(repository)[0].head == old
+
+
+def test_a_squash_merge_made_elsewhere_counts_as_merged(repository: Repository) -> None:
+    tree = add(repository, "alice")
+    commit(tree.path, a_py="1\n")
+    git(repository.top, "merge", "-q", "--squash", tree.branch)
+    assert not is_merged(repository, repository.tree("alice"))
+    git(repository.top, "commit", "-qm", "squashed")
+    assert is_merged(repository, repository.tree("alice"))
+
+
+def test_everything_comes_back_after_it_was_discarded(repository: Repository) -> None:
+    tree = add(repository, "alice")
+    commit(tree.path, a_py="committed\n")
+    (tree.path / "b.py").write_text("staged\n")
+    git(tree.path, "add", "b.py")
+    (tree.path / "b.py").write_text("not staged\n")
+    (tree.path / "new.py").write_text("new\n")
+    (tree.path / "run.log").write_text("ignored\n")
+    tree = repository.tree("alice")
+    one = keep.remove(repository, tree, "discarded")
+    assert not tree.path.exists()
+    assert not git(repository.top, "branch", "--list", "synapse/alice")
+    assert not repository.trees()
+    assert Path(one.trash).parent.name == TRASH
+    assert (Path(one.trash) / "run.log").read_text() == "ignored\n"
+    assert git(repository.top, "show", f"{one.ref}^2^2:b.py") == "staged\n"
+    back = keep.restore(repository, keep.find_kept(repository, "alice"))
+    assert back.branch == "synapse/alice"
+    assert (back.path / "a.py").read_text() == "committed\n"
+    assert (back.path / "b.py").read_text() == "not staged\n"
+    assert git(back.path, "status", "--porcelain") == " M b.py\n?? new.py\n"
+
+
+def test_a_worktree_in_which_a_program_runs_is_not_removed(repository: Repository) -> None:
+    tree = add(repository, "alice")
+    with subprocess.Popen(["sleep", "600"], cwd=tree.path) as process:
+        try:
+            with pytest.raises(WorktreeError, match=f"process {process.pid} runs"):
+                keep.remove(repository, tree, "discarded")
+            assert tree.path.is_dir()
+        finally:
+            process.kill()
+    assert keep.remove(repository, tree, "discarded")
+
+
+def test_what_is_kept_expires(repository: Repository) -> None:
+    one = keep.remove(repository, add(repository, "alice"), "discarded")
+    assert keep.expire(repository) == []
+    assert keep.expire(repository, days=-1) == [one]
+    assert not Path(one.trash).exists()
+    assert keep.kept(repository) == []
+
+
+def test_worktrees_of_others_are_left_alone(repository: Repository) -> None:
+    git(repository.top, "worktree", "add", "-q", "../theirs")
+    assert repository.trees() == []
+    with pytest.raises(WorktreeError, match="no agent 'theirs'"):
+        repository.tree("theirs")
+
+
+# -- the command
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "home").mkdir()
+    return {**ENVIRON, "HOME": str(tmp_path / "home"), "LC_ALL": "C.UTF-8"}
+
+
+def synapse(repository: Repository, home: dict[str, str], *words: str) -> Result:
+    return call("synapse", "worktree", *words, environ=home, folder=repository.top)
+
+
+def test_a_day_with_the_command(repository: Repository, home: dict[str, str]) -> None:
+    alice = Path(synapse(repository, home, "add", "alice").out.strip())
+    bob = Path(synapse(repository, home, "add", "bob").out.strip())
+    (alice / "a.py").write_text("alice\ntwo\nthree\n")
+    (bob / "a.py").write_text("bob\ntwo\nthree\n")
+    table = synapse(repository, home, "list").out
+    assert "conflicts with bob in a.py, 1 uncommitted" in table
+    assert "+1 -1 in 1" in table
+    rows = json.loads(synapse(repository, home, "list", "--json").out)
+    assert rows[1]["conflicts"] == [{"with": "alice", "files": ["a.py"]}]
+    assert "+alice" in synapse(repository, home, "diff", "alice").out
+    assert "a.py" in synapse(repository, home, "diff", "alice", "--stat").out
+    merged = synapse(repository, home, "merge", "alice", "--commit", "alice")
+    assert (merged.code, merged.out.split()[0]) == (0, "main")
+    conflicting = synapse(repository, home, "merge", "bob", "--commit", "bob")
+    assert conflicting.code == 4
+    assert "synapse send bob 'Resolve the conflicts with main in a.py" in conflicting.err
+    pruned = synapse(repository, home, "prune")
+    assert pruned.out == "alice\n"
+    assert "bob stays: merge" in pruned.err
+    assert synapse(repository, home, "discard", "bob", "--yes").out == "bob\n"
+    assert synapse(repository, home, "keep").out.count("\n") == 3
+    assert Path(synapse(repository, home, "keep", "--restore", "bob").out.strip()) == bob
+    assert "already" not in synapse(repository, home, "list").out
+
+
+def test_an_agent_may_look_but_not_merge_or_remove(repository: Repository, home: dict[str, str]) -> None:
+    synapse(repository, home, "add", "alice")
+    inside = {**home, "SYNAPSE_AGENT_ID": "synapse-claude-8100"}
+    assert synapse(repository, inside, "list").code == 0
+    for words in (("merge", "alice"), ("discard", "alice", "--yes"), ("prune",)):
+        refused = synapse(repository, inside, *words)
+        assert (refused.code, "ask the user" in refused.err) == (2, True)
+
+
+def test_looking_at_large_changes_takes_no_lock_of_the_agent(repository: Repository) -> None:
+    tree = add(repository, "alice")
+    for number in range(50):
+        (tree.path / f"{number}.txt").write_text("x\n" * 100)
+    index = tree.gitdir / "index"
+    before = index.read_bytes()
+    lock = index.with_name("index.lock")
+    lock.touch()  # the agent commits
+    difference(repository, tree, keep.snapshot(repository, tree.path))
+    foreseen(repository)
+    keep.keep(repository, tree, "test")
+    assert index.read_bytes() == before
+    lock.unlink()
+
+
+def test_a_change_in_the_second_of_the_checkout_is_seen(repository: Repository) -> None:
+    """git tells such a change only by the time of its index (racy-git), which a copy must keep."""
+    git(repository.top, "config", "core.trustctime", "false")
+    tree = add(repository, "alice")
+    path, index = tree.path / "a.py", tree.gitdir / "index"
+    long_ago = 1_700_000_000
+    os.utime(path, (long_ago, long_ago))
+    git(tree.path, "update-index", "--refresh")
+    path.write_text("ONE\ntwo\nthree\n")
+    for each in (path, index):
+        os.utime(each, (long_ago, long_ago))
+    assert "+ONE" in difference(repository, tree, keep.snapshot(repository, tree.path))
+    one = keep.keep(repository, tree, "test")
+    assert git(repository.top, "show", f"{one.ref}:a.py").startswith("ONE")
+
+
+# -- agents
+
+
+async def test_each_agent_gets_a_worktree_of_its_own_and_the_same_one_again(host: Host) -> None:
+    make_repository(host.project)
+    (host.project / "a.py").write_text("not committed\n")
+    notices: list[str] = []
+    host.events.subscribe(lambda event: notices.append(event.text) if isinstance(event, Notice) else None)
+    alice = AgentSpec("dummy", "alice", worktree=True)
+    nameless = AgentSpec("dummy", worktree=True)
+    first = await host.open(alice, columns=80, lines=24)
+    others = await asyncio.gather(*(host.open(nameless, columns=80, lines=24) for _ in range(2)))
+    root = host.project.with_name(f"{host.project.name}.worktrees")
+    assert [each.cwd for each in (first, *others)] == [root / "alice", root / "dummy", root / "dummy-2"]
+    assert any("uncommitted changes of the main folder (files: 1)" in text for text in notices)
+    await host.close(first.agent_id)
+    again = await host.open(alice, columns=80, lines=24)
+    assert again.cwd == root / "alice"
+
+
+async def test_an_agent_that_is_started_again_stays_in_its_worktree(host: Host) -> None:
+    make_repository(host.project)
+    first = await host.open(AgentSpec("dummy", "alice", worktree=True), columns=80, lines=24)
+    await host.close(first.agent_id)
+    again = await host.open(dataclasses.replace(first.spec, name="renamed"), columns=80, lines=24)
+    assert again.cwd == first.cwd
+
+
+def test_a_worktree_inside_the_repository_is_not_its_main_folder(repository: Repository) -> None:
+    below = repository.top / "src"
+    below.mkdir()
+    assert in_main_folder(below)
+    assert not in_main_folder(repository.add("alice", place="inside").tree.path)
+
+
+async def test_an_agent_that_cannot_be_opened_leaves_no_worktree(host: Host) -> None:
+    repository = make_repository(host.project)
+    with pytest.raises(SynapseError):
+        await host.open(AgentSpec("no-such-profile", worktree=True), columns=80, lines=24)
+    assert not repository.trees()
+
+
+async def test_without_git_it_says_so(host: Host) -> None:
+    with pytest.raises(WorktreeError, match="not in a git repository"):
+        await host.open(AgentSpec("dummy", worktree=True), columns=80, lines=24)
+    assert not host.agents

@@ -1,0 +1,133 @@
+"""The changes of an agent: looked at, foreseen and merged, with a real git."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.widgets import Input, OptionList
+
+from synapse_tui.app import SynapseApp
+from synapse_tui.screens.changes import ChangesView, MergeForm
+from tests.ui.app_kit import LEADER, at_main, make_app, running, text_of, three_agents, until
+from tests.ui.fakes import FakeHost
+from tests.ui.looks import every_look
+from tests.worktree_kit import ENVIRON, add, commit, git, make_repository
+
+CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
+
+
+def worktrees(host: FakeHost, folder: Path) -> tuple[Path, Path, Path]:
+    """Give two agents worktrees in which they change the same line."""
+    repository = make_repository(folder / "shop")
+    claude, codex = (add(repository, name).path for name in ("claude", "codex"))
+    (claude / "a.py").write_text("ONE\ntwo\nthree\n")
+    (claude / "翻訳.py").write_text("def total():\n    return 0\n")
+    commit(codex, a_py="1\ntwo\nthree\n")
+    host.agents[CLAUDE].cwd, host.agents[CODEX].cwd = claude, codex
+    return repository.top, claude, codex
+
+
+@pytest.fixture(autouse=True)
+def _own_git(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
+        monkeypatch.setenv(name, ENVIRON[name])
+
+
+def shown(app: SynapseApp) -> ChangesView | None:
+    view = app.screen
+    read = isinstance(view, ChangesView) and view.ready and bool(view.query_one(OptionList).option_count)
+    return view if read and isinstance(view, ChangesView) else None
+
+
+async def test_changes_and_the_forecast_are_shown(tmp_path: Path) -> None:
+    host = three_agents()
+    worktrees(host, tmp_path)
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "g")
+        await until(lambda: shown(app))
+        text = text_of(app)
+        assert "synapse/claude → main" in text
+        assert "will conflict with codex in a.py" in text
+        assert "+ONE" in text
+        assert "-one" in text
+        await pilot.press("down")
+        await until(lambda: "+def total():" in text_of(app))
+        await pilot.press("escape")
+        await until(lambda: at_main(app))
+
+
+async def test_a_worktree_is_merged_from_the_board(tmp_path: Path) -> None:
+    host = three_agents()
+    top, claude, _codex = worktrees(host, tmp_path)
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "b", *["up"] * 5, "d")
+        await until(lambda: shown(app))
+        await pilot.press("m")
+        await until(lambda: isinstance(app.screen, MergeForm) and app.screen.ready)
+        assert app.screen.query_one(Input).value == "Work of claude"
+        await pilot.press("enter")
+        await until(lambda: at_main(app))
+        assert (top / "a.py").read_text() == "ONE\ntwo\nthree\n"
+        assert not git(claude, "status", "--porcelain")
+        assert "main has the work of claude now" in app.main.status_bar.notice
+
+
+async def test_conflicts_are_handed_to_the_agent(tmp_path: Path) -> None:
+    host = three_agents()
+    top, _claude, codex = worktrees(host, tmp_path)
+    commit(top, a_py="main\ntwo\nthree\n")
+    host.agents[CLAUDE].cwd = codex
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "g")
+        await until(lambda: shown(app))
+        await pilot.press("m")
+        await until(lambda: isinstance(app.screen, MergeForm) and app.screen.ready)
+        await pilot.press("tab", "enter")
+        await until(lambda: at_main(app))
+        assert (top / "a.py").read_text() == "main\ntwo\nthree\n"
+        assert "<<<<<<<" in (codex / "a.py").read_text()
+        assert "conflicts in a.py" in host.tasks[-1].text
+        assert host.tasks[-1].target == CLAUDE
+
+
+async def test_a_shared_folder_is_looked_at_but_not_merged(tmp_path: Path) -> None:
+    host = three_agents()
+    repository = make_repository(tmp_path / "shop")
+    (repository.top / "new.py").write_text("x\n")
+    host.agents[CLAUDE].cwd = repository.top
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "g")
+        view = await until(lambda: shown(app))
+        assert view is not None
+        assert "+x" in text_of(app)
+        assert not view.query_one("#merge").display
+        await pilot.press("m")
+        await until(lambda: "only a worktree can be merged" in text_of(app))
+
+
+async def test_without_git_it_says_so(tmp_path: Path) -> None:
+    host = three_agents()
+    host.agents[CLAUDE].cwd = tmp_path
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "g")
+        await until(lambda: "is not in a git repository" in text_of(app))
+        await pilot.press("escape")
+        await until(lambda: at_main(app))
+
+
+@pytest.mark.usefixtures("same_everywhere")
+@every_look
+def test_look(snap_compare: Any, tmp_path: Path, size: tuple[int, int], theme: str) -> None:
+    host = three_agents()
+    worktrees(host, tmp_path)
+    app = make_app(host, theme=theme)
+
+    async def run(pilot: Any) -> None:
+        await until(lambda: app.begun and len(app.main.deck.panes) == len(host.agents))
+        await pilot.press(LEADER, "g")
+        await until(lambda: shown(app))
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=size, run_before=run)
