@@ -57,8 +57,8 @@ def snap_compare(snap_compare: Any, request: pytest.FixtureRequest) -> Callable[
         if not same:
             _, expected, actual, *_ = pickle.loads(node_to_report_path(request.node).read_bytes())
             # Names of styles and clips have a hash of the whole picture.
-            pictures = [re.sub(r"terminal-\d+-", "", svg).splitlines() for svg in (expected, actual)]
-            changes = difflib.unified_diff(*pictures, "expected", "actual", n=0, lineterm="")
+            old, new = (re.sub(r"terminal-\d+-", "", svg).splitlines() for svg in (expected, actual))
+            changes = difflib.unified_diff(old, new, "expected", "actual", n=0, lineterm="")
             print(*islice(changes, 80), sep="\n")
         return same
 
