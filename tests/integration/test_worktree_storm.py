@@ -155,6 +155,11 @@ class Storm:
         for lock in (*self.top.glob(".git/**/*.lock"), self.top / ".git" / "index.lock"):
             if lock.name != "synapse-worktrees.lock":
                 lock.unlink(missing_ok=True)
+        for head in self.top.glob(".git/worktrees/*/HEAD"):
+            if not head.read_text().strip(
+                "0\n"
+            ):  # of a worktree that was only begun: git reads no history then
+                shutil.rmtree(head.parent)
 
     def rescue(self) -> None:
         """End merges that stand half done, as an agent does: its files stay as they are."""
