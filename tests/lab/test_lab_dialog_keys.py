@@ -11,7 +11,7 @@ from itertools import cycle
 import pytest
 
 from synapse_tui.model import AgentState
-from tests.lab.lab_kit import LOG, Lab, open_lab
+from tests.lab.lab_kit import Lab, open_lab
 from tests.lab.test_lab_answering import READABLE, ask
 
 TRIES = int(os.environ.get("SYNAPSE_LAB_TRIES", "5"))
@@ -23,7 +23,6 @@ LONGEST = 6.0  # seconds that an agent may wait for a pause before it opens a di
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(120 + 60 * TRIES),
-    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 
