@@ -154,6 +154,8 @@ _VIRAMAS = "".join(sorted(_members(_JOINERS))) or "\u094d"
 
 _N, _W, _X, _R = _class(_NARROW), _class(_WIDE), _class(_EXTENDERS), _class([_REGIONAL])
 EXTENDERS = _X  # Characters that belong to the one before them, as the content of a character class
+MARKS = re.compile(f"(?:(?![{_class([_SKIN_TONES])}])[{EXTENDERS}])+")
+"""Extenders that take no cell without a character before them."""
 
 all_narrow = re.compile(f"[{_N}]+").fullmatch
 """Matches text of independent characters, each one cell wide."""

@@ -13,6 +13,7 @@ import pyte
 from synapse_tui.dataclass import dataclass
 
 from .cells import (
+    MARKS,
     MAX_CLUSTER,
     SEGMENTS,
     all_narrow,
@@ -409,6 +410,8 @@ class Grid(pyte.Screen):
         start = 0
         while start < len(data) and self._extend(data[start]):
             start += 1
+            if start == 1 or start % MAX_CLUSTER == 0:
+                start = self._past_marks(data, start)
         self._note_joiner(data)
         text = encode(data[start:])
         end = self.x + cell_count(text)
@@ -428,6 +431,8 @@ class Grid(pyte.Screen):
 
     def _draw_segments(self, data: str, start: int) -> None:
         for match in SEGMENTS.finditer(data, start):
+            if match.start() < start:
+                continue
             kind, text = match.lastindex, match.group()
             if kind == 1:
                 self._draw_narrow(text)
@@ -437,9 +442,14 @@ class Grid(pyte.Screen):
                 self._draw_cluster(text)
             elif not self._extend(text):
                 self._draw_wide(text)
+            else:
+                start = self._past_marks(data, match.end())
 
     def _draw_code_points(self, data: str) -> None:
+        start = 0
         for match in legacy_segments().finditer(data):
+            if match.start() < start:
+                continue
             kind, text = match.lastindex, match.group()
             if kind == 1:
                 self._draw_narrow(text)
@@ -447,6 +457,7 @@ class Grid(pyte.Screen):
                 self._draw_wide(text)
             else:
                 self._extend(text)
+                start = self._past_marks(data, match.end())
 
     # Segments
 
@@ -525,19 +536,31 @@ class Grid(pyte.Screen):
         """Add a code point to the cluster before the cursor. Returns False if it starts a new one."""
         if not may_extend(char):
             return False
+        x, text, style = self._cluster_before()
+        if not text:
+            return char_width(char) == 0
+        if not extends(text, char):
+            return False
+        if len(text) < MAX_CLUSTER:
+            self._rewrite(self.rows[self.y], x, text + char, style)
+        return True
+
+    def _cluster_before(self) -> tuple[int, str, int]:
+        """Return column, text and style of the cluster before the cursor."""
         x = self.column if self.x >= self.columns else self.x - 1
         row = self.rows[self.y]
         text, style = row.cell(x) if x >= 0 else ("", 0)
         if text == "" and x > 0:
             x -= 1
             text, style = row.cell(x)
-        if not text:
-            return char_width(char) == 0
-        if not extends(text, char):
-            return False
-        if len(text) < MAX_CLUSTER:
-            self._rewrite(row, x, text + char, style)
-        return True
+        return x, text, style
+
+    def _past_marks(self, data: str, index: int) -> int:
+        """Return where the marks end that a full cluster, or none at all, drops; else the index."""
+        marks = MARKS.match(data, index)
+        if marks is None or 0 < len(self._cluster_before()[1]) < MAX_CLUSTER:
+            return index
+        return marks.end()
 
     def _rewrite(self, row: Row, x: int, new: str, style: int) -> None:
         before = 2 if row.expand(self.columns)[x + 1 : x + 2] == [""] else 1

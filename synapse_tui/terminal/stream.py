@@ -33,7 +33,7 @@ TOKENS = re.compile(
     f"|\x1b\\[([0-9]{{1,5}});([0-9]{{1,5}})H(?:\x1b\\[([0-9;:]*)m({_TEXT}*))?"
     "|\r(\n)"  # 10
     "|\x1b\\[([<=>?]?)([0-9;:]*)([ -/]*)([@-~])"  # 11 prefix, 12 parameters, 13 intermediates, 14 final
-    "|([\x00-\x1a\x1c-\x1f\x7f])"  # 15 control
+    "|(\t+|[\x00-\x1a\x1c-\x1f\x7f])"  # 15 control, or tabs
     "|\x1b([ -/]+)([0-~])"  # 16 intermediates, 17 final
     "|\x1b([0-OQ-WYZ\\\\`-~])"  # 18 final
     "|\x1b\\]([^\x07\x18\x1a\x1b]*)(\x07|\x1b\\\\)"  # 19 OSC, 20 its end
@@ -44,6 +44,7 @@ C1 = re.compile("[\x80-\x9f]")
 C1_TO_ESCAPE = {code: f"\x1b{chr(code - 0x40)}" for code in range(0x80, 0xA0)}
 """ECMA-48 5.3: a C1 control equals ESC and the character 0x40 below."""
 
+ESCAPES_IN_A_ROW = re.compile("\x1b+")
 STRING_END = re.compile("[\x18\x1a\x1b]")
 OSC_END = re.compile("[\x07\x18\x1a\x1b]")
 
@@ -304,6 +305,7 @@ _PLACES = {str(number): number - 1 for number in range(1, 512)}
 _FAR = 99_999
 
 
+_WALK = 64  # The same within a sequence: each of its controls may scroll
 _WINDOW = 1024  # Characters between two clock checks; most cost a few microseconds at worst
 
 
@@ -558,9 +560,22 @@ class Stream(pyte.ByteStream):
             self._after_text = not self._string and end > self._resumed and _ends_in_text(text, end)
 
     def _control(self, token: Token) -> None:
-        handler = self._controls.get(token.group())
+        control = token.group()
+        if len(control) > 1:
+            self._tabs(len(control))
+            return
+        handler = self._controls.get(control)
         if handler is not None:
             handler()
+
+    def _tabs(self, count: int) -> None:
+        """Run tabs in a row: as soon as one of them does not move the cursor, the others do not either."""
+        screen, tab = self.screen, self._controls["\t"]
+        for _ in range(count):
+            before = screen.x, screen.y
+            tab()
+            if (screen.x, screen.y) == before:
+                break
 
     def _escape(self, token: Token) -> None:
         intermediates, final = token.group(16, 17)
@@ -583,13 +598,18 @@ class Stream(pyte.ByteStream):
         """Assemble a sequence character by character, running the controls inside it.
 
         `kept` is the sequence so far, including ESC. Returns the index to continue at: the end of the text if
-        the sequence is still incomplete.
+        the sequence is still incomplete, or less if the time is over.
         """
         for at in range(index, len(text)):
             char = text[at]
+            if at > index and not at % _WALK and self._clock() >= self._until:
+                text = text[:at]
+                break
             if char < " ":
                 if char in "\x18\x1a\x1b":
-                    return at + (char != "\x1b")
+                    # Of several ESC in a row each begins anew.
+                    found = ESCAPES_IN_A_ROW.match(text, at)
+                    return found.end() - 1 if found is not None else at + 1
                 self._execute(char)
             elif char < "\x7f":
                 kept = kept[:MAX_SEQUENCE] + char

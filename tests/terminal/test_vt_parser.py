@@ -155,6 +155,7 @@ CHEAP = {
     "SGR": "\x1b[31ma",
     "SGR lines": "\x1b[31ma\r\n",
     "CUP": "\x1b[2;3Ha",
+    "controls in a sequence": "\x1b[" + "\n" * 19_000 + "A",
     "CUP and SGR": "\x1b[2;3H\x1b[1mb漢",
 }
 

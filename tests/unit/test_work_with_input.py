@@ -7,6 +7,7 @@ from textual.geometry import Offset, Size
 
 from synapse_tui.addresses import Address
 from synapse_tui.mention import MentionInterceptor
+from synapse_tui.terminal import Terminal
 from synapse_tui.terminal.input import KeyEvent
 from synapse_tui.widgets.mention_overlay import MentionOverlay
 from tests.work import work
@@ -52,3 +53,28 @@ def type_mention(text: str, length: int, before: str) -> int:
 def test_a_key_of_a_mention_is_as_much_work_in_a_long_text(text: str, before: str) -> None:
     few, many = (type_mention(text, length, before) for length in (FEW, MANY))
     assert many <= MOST * few, f"{few} lines with {FEW} characters, {many} with {MANY}"
+
+
+PLAIN = b"an ordinary line of what a program prints, as wide as most of them are\r\n" * 600
+HOSTILE = {
+    "marks": "\u0301",
+    "marks after a character": "a" + "\u0301" * 500,
+    "tabs": "\t",
+    "ESC": "\x1b",
+    "ESC before a sequence": "\x1b" * 99 + "[m",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_byte_of_hostile_output_is_as_much_work_as_one_of_plain_output(name: str) -> None:
+    data = HOSTILE[name].encode()
+    plain, hostile = (feed(each) for each in (PLAIN, data * (len(PLAIN) // len(data) or 1)))
+    assert hostile <= 3 * plain, f"{plain} lines for plain output, {hostile} for this"
+
+
+def feed(data: bytes) -> int:
+    terminal = Terminal(80, 24)
+    with work() as counted:
+        for index in range(0, len(data), 4096):
+            terminal.feed(data[index : index + 4096])
+    return counted.lines
