@@ -82,7 +82,9 @@ def identity_of(working_dir: str, agent_type: str, name: str = "") -> str:
     """Return the agent's port-independent identity: SHA-256 of host, folder, type and name, as hex."""
     import hashlib  # noqa: PLC0415 - rarely needed, and slows down command startup
 
-    return hashlib.sha256(f"{os.uname().nodename}{working_dir}{agent_type}{name}".encode()).hexdigest()
+    return hashlib.sha256(
+        f"{os.uname().nodename}{working_dir}{agent_type}{name}".encode(errors="surrogateescape")
+    ).hexdigest()
 
 
 def is_identity(word: str, working_dir: str, agent_type: str, name: str = "") -> bool:

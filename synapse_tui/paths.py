@@ -32,6 +32,7 @@ class UserPaths:
         if not home.is_absolute() or os.path.realpath(home) == os.path.sep:
             given = f"HOME is '{os.environ['HOME']}'" if "HOME" in os.environ else "HOME is not set"
             raise ConfigError(f"there is no home folder: {given}", _HOME_HINT)
+        _check_text(home)
         for folder in (home, *home.parents):  # `/dev/null/x` is not missing: it can never be made
             if os.path.lexists(folder):
                 if not folder.is_dir():
@@ -126,8 +127,12 @@ def find_project(start: Path) -> Path:
     """Return a folder's project: the nearest one with `.synapse/`, else the git root, else the folder.
 
     The home folder's `.synapse` belongs to the user and marks no project. The result is a real path.
+
+    Raises:
+        ConfigError: The folder's path is not UTF-8, so it could be written into no database or JSON.
     """
     folder = Path(os.path.realpath(start))
+    _check_text(folder)
     home = Path(os.path.realpath(UserPaths.of_environment().home))
     chain = (folder, *folder.parents)
     for candidate in chain:
@@ -139,10 +144,19 @@ def find_project(start: Path) -> Path:
     return folder
 
 
+def _check_text(folder: Path) -> None:
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(folder).decode(errors="replace")
+        raise ConfigError(f"the path of the folder {shown} is not UTF-8", "rename the folder") from None
+
+
 def tilde(folder: str) -> str:
-    """Abbreviate the home folder as `~`."""
+    """Show a folder on one line, with `~` for the home folder; its name may contain any character."""
     home = os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises if there is none
-    return "~" + folder[len(home) :] if folder == home or folder.startswith(home + "/") else folder
+    short = "~" + folder[len(home) :] if folder == home or folder.startswith(home + "/") else folder
+    return "".join(letter if letter.isprintable() or letter == "\u3000" else " " for letter in short)
 
 
 FOLDER = ".synapse"

@@ -268,9 +268,9 @@ class Registry:
             previous = _load(path)
         # Preserve fields that another program stores in this file.
         merged = {**previous, **fields} if isinstance(previous, dict) else fields
-        write_private(
-            path, (json.dumps(merged, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
-        )
+        # A name that is not UTF-8 holds lone surrogates, which only escapes can write.
+        escaped = not _is_text(merged)
+        write_private(path, (json.dumps(merged, ensure_ascii=escaped, indent=1) + "\n").encode())
 
     def _read_all(self) -> Iterator[Record]:
         check_safe(self._folder)
@@ -351,7 +351,7 @@ def _record(fields: Mapping[str, object]) -> Record:
     endpoint = _text(fields, "endpoint") or f"http://127.0.0.1:{port}"
     if not _ENDPOINT.fullmatch(endpoint):
         raise ValueError("endpoint is no URL")
-    working_dir = _text(fields, "working_dir")
+    working_dir = _folder(fields, "working_dir")
     pid, started, host = _processes(fields)
     return Record(
         agent_id=agent_id,
@@ -363,7 +363,7 @@ def _record(fields: Mapping[str, object]) -> Record:
         pid_started=started,
         status=_text(fields, "status") or "UNKNOWN",
         working_dir=working_dir,
-        project=_text(fields, "project") or working_dir,
+        project=_folder(fields, "project") or working_dir,
         started_at=_text(fields, "started_at"),
         command=_words(fields, "command"),
         aliases=_words(fields, "aliases"),
@@ -405,6 +405,20 @@ def _as_read(record: Record) -> Record:
 def _text(fields: Mapping[str, object], key: str) -> str:
     value = fields.get(key)
     return _CONTROL.sub("", value) if isinstance(value, str) else ""
+
+
+def _folder(fields: Mapping[str, object], key: str) -> str:
+    """A folder's name as it is, which may contain any character: it is compared, and cleaned when shown."""
+    value = fields.get(key)
+    return value if isinstance(value, str) and "\0" not in value else ""
+
+
+def _is_text(fields: Mapping[str, object]) -> bool:
+    try:
+        json.dumps(fields, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _words(fields: Mapping[str, object], key: str) -> tuple[str, ...]:

@@ -46,11 +46,51 @@ class IsoTime(TypeDecorator[datetime]):
         return None if value is None else value.astimezone(UTC).isoformat()
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Parse a time; without an offset it is UTC."""
-        if value is None:
-            return None
-        found = datetime.fromisoformat(value)
+        return None if value is None else read_time(value)
+
+
+_NEVER = datetime.fromtimestamp(0, UTC)
+"""What an unreadable time counts as: a lock that ends at it is free, and nobody waits for it in vain."""
+
+
+def read_time(value: object) -> datetime:
+    """Parse a time in any form that programs and people write: ISO 8601, SQLite's own, seconds since 1970.
+
+    Without an offset it is UTC. What cannot be read is `_NEVER`.
+    """
+    text = str(value).strip()
+    for suffix in ("UTC", "GMT"):
+        text = text.removesuffix(suffix).strip()
+    try:
+        found = datetime.fromisoformat(text)
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    try:
+        return datetime.fromtimestamp(float(text), UTC)
+    except (ValueError, OverflowError, OSError):
+        return _NEVER
+
+
+_SECOND = "-".join(("[0-9]" * 4, "[0-9]" * 2, "[0-9]" * 2)) + "T" + ":".join(("[0-9]" * 2,) * 3)
+_OURS = (f"{_SECOND}+00:00", f"{_SECOND}.{'[0-9]' * 6}+00:00")
+"""The two forms that `IsoTime` writes, as patterns of SQLite's GLOB."""
+
+
+def _unify_times(session: Session, table: str, *columns: str) -> int:
+    """Rewrite times that others have written in another form, so that text compares as they do.
+
+    Returns how many, at most `CHUNK` of each column.
+    """
+    run = session.connection().exec_driver_sql
+    found = 0
+    for column in columns:
+        foreign = f"{column} NOT GLOB ? AND {column} NOT GLOB ?"
+        odd = run(f"SELECT id, {column} FROM {table} WHERE {foreign} LIMIT {CHUNK}", _OURS).all()  # noqa: S608 - names of this module
+        for number, written in odd:
+            run(f"UPDATE {table} SET {column} = ? WHERE id = ?", (read_time(written).isoformat(), number))  # noqa: S608
+        found += len(odd)
+    return found
 
 
 def _time(*, index: bool = False) -> Any:  # noqa: ANN401 - a field of SQLModel
@@ -260,6 +300,7 @@ class LockDatabase:
         self.moved = ""  # where a broken database was moved when this one was opened
         # A power failure may lose only the last locks of a file, which are free then anyway.
         folder = project or (location.parent if isinstance(location, Path) else location.project)
+        self._is_file = isinstance(location, Path)
         self._backend = backend_of(
             location, steps=lock_steps(folder), adopted=ADOPTED, busy=busy, durable=False
         )
@@ -278,7 +319,10 @@ class LockDatabase:
         for attempt in range(TRIES):
             try:
                 with self._session() as session:
-                    found = work(session, self._backend.now(session, self._clock, alone))
+                    now = self._backend.now(session, self._clock, alone)
+                    if self._is_file:
+                        _unify_times(session, LockRow.__tablename__, "locked_at", "expires_at")
+                    found = work(session, now)
                     session.commit()
                     return found
             except (DBAPIError, StaleDataError) as error:
@@ -310,6 +354,8 @@ class LockDatabase:
 
     def modifications(self, query: ModificationQuery | None = None) -> list[Modification]:
         asked = query or ModificationQuery()
+        if asked.since is not None:
+            self._unify_modifications()
         chosen = select(ModificationRow).order_by(col(ModificationRow.id).desc()).limit(asked.limit)
         if asked.file:
             chosen = chosen.where(ModificationRow.file_path == self._naming.file(asked.file))
@@ -335,7 +381,17 @@ class LockDatabase:
         with self._engine.connect() as connection:
             return {**self._backend.facts(connection), "moved_aside": self.moved}
 
+    def _unify_modifications(self) -> None:
+        if not self._is_file:
+            return
+        while (
+            self._transact(lambda session, _now: _unify_times(session, "file_modifications", "timestamp"))
+            == CHUNK
+        ):
+            pass
+
     def _remove_before(self, before: datetime) -> int:
+        self._unify_modifications()
         removed = 0
         while count := self._remove_some(before):
             removed += count
@@ -446,7 +502,7 @@ class LockDatabase:
             before = self._lock(row, now) if row is not None and not own else None
             if row is not None and not own:
                 session.expunge(row)
-                session.exec(delete(LockRow).where(*_unchanged(row)))
+                session.exec(delete(LockRow).where(*self._unchanged(row)))
             taken = self._take(row if own else None, file, holder, now)
             taken.intent = intent
             session.add(taken)
@@ -502,7 +558,7 @@ class LockDatabase:
                 living.append(row)
             else:
                 session.expunge(row)
-                session.exec(delete(LockRow).where(*_unchanged(row)))
+                session.exec(delete(LockRow).where(*self._unchanged(row)))
         return living
 
     def cleanup(self, before: datetime) -> tuple[int, int]:
@@ -539,13 +595,12 @@ class LockDatabase:
             call=row.call,
         )
 
-
-def _unchanged(row: LockRow) -> tuple[ColumnElement[bool], ...]:
-    return (
-        col(LockRow.id) == row.id,
-        col(LockRow.expires_at) == row.expires_at,
-        col(LockRow.process) == row.process,
-    )
+    def _unchanged(self, row: LockRow) -> tuple[ColumnElement[bool], ...]:
+        """Conditions of a row that has been read; in a file nobody else has written it since."""
+        key = col(LockRow.id) == row.id
+        if self._is_file:
+            return (key,)
+        return (key, col(LockRow.expires_at) == row.expires_at, col(LockRow.process) == row.process)
 
 
 @contextmanager

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import re
 import subprocess
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import click
@@ -17,7 +19,7 @@ from synapse_tui import language
 from synapse_tui.cli.output import ExitCode
 from tests.cli_tree import commands, leaves, options
 from tests.fake_agent import FakeAgent
-from tests.integration.shell_kit import Result, Shell
+from tests.integration.shell_kit import Result, Shell, opened
 from tests.odd_files import KINDS, put_odd
 from tests.waiting import PATIENCE
 
@@ -161,6 +163,27 @@ async def test_settings_that_cannot_be_read_are_named(tmp_path: Path, words: str
         reason = "it is longer than 1024 KiB" if kind == "long" else "it is no regular file"
         device = "/dev/zero is not used: it is a device"
         assert (device if kind == "device" else f"{path} cannot be read: {reason}") in result.err
+
+
+@pytest.mark.parametrize("words", LEAVES)
+def test_in_a_folder_whose_name_is_not_utf_8(shell: Shell, words: str) -> None:
+    shell.folder = Path(os.fsdecode(os.fsencode(shell.folder) + b"/caf\xe9"))
+    shell.folder.mkdir()
+    sound(shell.call(*words.split()[1:], *plausible(LEAVES[words])))
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\x1b[31mb", "a\u2028b", " a "])
+async def test_agents_of_a_folder_with_an_odd_name_are_found(tmp_path: Path, name: str) -> None:
+    shell = Shell.scratch(tmp_path)
+    shell.folder = shell.folder / name
+    (shell.folder / ".synapse").mkdir(parents=True)
+    async with AsyncExitStack() as stack:
+        agent = await opened(stack, shell, name="ann")
+        for words in (("list",), ("list", "--json"), ("send", "ann", "hello"), ("status", "ann")):
+            result = await shell.run(*words)
+            assert result.code == 0, result
+            assert agent.agent_id in result.out or "answer of gemini" in result.out
+            assert "--json" in words or not set(result.out + result.err) & {"\x1b", "\u2028"}, result
 
 
 def shell_line(shell: Shell, line: str) -> subprocess.CompletedProcess[str]:

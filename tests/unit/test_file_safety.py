@@ -216,6 +216,84 @@ def test_a_lock_ends_with_its_lease_unless_it_is_renewed(safety: LockDatabase, c
     assert safety.renew(CLAUDE.agent_id) == 0
 
 
+ODD_TIMES = [
+    "{:%Y-%m-%d %H:%M:%S}",
+    "{:%Y-%m-%dT%H:%M:%S}",
+    "{:%Y-%m-%dT%H:%M:%S}.123",
+    "{:%Y-%m-%dT%H:%M:%S}.123+00:00",
+    "{:%Y-%m-%d %H:%M:%S}.123456+00:00",
+    "{:%Y-%m-%dT%H:%M:%S}Z",
+    "{:%Y-%m-%dT%H:%M:%S}+0000",
+    "{:%Y-%m-%d %H:%M:%S} UTC",
+    "{:%Y%m%dT%H%M%S}",
+    "{:%s}",
+    "{:%s}.5",
+]
+
+
+def written(form: str, when: datetime) -> str:
+    return form.replace("%s", "").format(int(when.timestamp())) if "%s" in form else form.format(when)
+
+
+def put_lock(tmp_path: Path, file: str, expires: str, locked: str = "2026-05-01 10:00:00") -> None:
+    """A row as another program or a hand writes it."""
+    with closing(sqlite3.connect(tmp_path / ".synapse/file_safety.db")) as connection, connection:
+        connection.execute(
+            "INSERT INTO file_locks (file_path, agent_name, task_id, locked_at, expires_at)"
+            " VALUES (?, 'synapse-claude-8100', '', ?, ?)",
+            (file, locked, expires),
+        )
+
+
+@pytest.mark.parametrize("form", [*ODD_TIMES, "soon", "", "9" * 400, "{:%Y-%m-%d}"])
+def test_a_lock_whose_time_others_wrote_ends_and_is_removed(
+    safety: LockDatabase, clock: Clock, tmp_path: Path, form: str
+) -> None:
+    safety.locks()
+    for file in ("a", "b"):
+        put_lock(tmp_path, str(tmp_path / file), written(form, clock.now - timedelta(minutes=1)))
+    a = str(tmp_path / "a")
+    assert safety.acquire_locks([a], CODEX).allowed
+    assert [(lock.file, lock.agent_id) for lock in safety.locks()] == [(a, CODEX.agent_id)]
+    put_lock(tmp_path, str(tmp_path / "c"), written(form, clock.now - timedelta(minutes=1)))
+    assert safety.cleanup(clock.now)[1] == 1
+    with closing(sqlite3.connect(tmp_path / ".synapse/file_safety.db")) as connection:
+        assert connection.execute("SELECT file_path FROM file_locks").fetchall() == [(a,)]
+
+
+@pytest.mark.parametrize("form", ODD_TIMES)
+def test_a_lock_whose_time_others_wrote_holds_until_then(
+    safety: LockDatabase, clock: Clock, tmp_path: Path, form: str
+) -> None:
+    safety.locks()
+    file, end = str(tmp_path / "a"), clock.now + timedelta(minutes=3)
+    put_lock(tmp_path, file, written(form, end))
+    assert not safety.acquire_locks([file], CODEX).allowed
+    (lock,) = safety.locks()
+    assert abs(lock.expires_at - end) < timedelta(seconds=1)
+    with closing(sqlite3.connect(tmp_path / ".synapse/file_safety.db")) as connection, connection:
+        connection.execute("UPDATE file_locks SET call = '1', expires_at = ?", (written(form, end),))
+    assert safety.renew(CLAUDE.agent_id) == 1
+    clock.goes(minutes=4)
+    assert not safety.acquire_locks([file], CODEX).allowed, "its lease was renewed"
+    clock.goes(minutes=2)
+    assert safety.acquire_locks([file], CODEX).allowed
+
+
+@pytest.mark.parametrize("form", ODD_TIMES)
+def test_changes_whose_times_others_wrote_are_found_and_removed_by_time(
+    safety: LockDatabase, clock: Clock, tmp_path: Path, form: str
+) -> None:
+    safety.record_modification(change(clock, "f"))
+    clock.goes(hours=-1)  # on the same day, where text compares wrongly
+    with closing(sqlite3.connect(tmp_path / ".synapse/file_safety.db")) as connection, connection:
+        connection.execute("UPDATE file_modifications SET timestamp = ?", (written(form, clock.now),))
+    asked = [clock.now - timedelta(minutes=1), clock.now + timedelta(minutes=1)]
+    found = [len(safety.modifications(ModificationQuery(since=since))) for since in asked]
+    assert found == [1, 0]
+    assert [safety.cleanup(before)[0] for before in asked] == [0, 1]
+
+
 def test_the_locks_of_a_process_that_is_gone_are_free(safety: LockDatabase, gone: set[str]) -> None:
     safety.acquire_locks(["a"], CLAUDE)
     gone.add(CLAUDE.process)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.paths import tilde
 from synapse_tui.process_times import pid_namespace, process_start
 from synapse_tui.registry import Record, Registry, is_live
 
@@ -193,7 +194,7 @@ def test_odd_fields_fall_back(registry: Registry, folder: Path) -> None:
 def test_control_characters_are_taken_out(registry: Registry, folder: Path) -> None:
     write(folder, "synapse-x-1.json", {**BASE, "name": "a\x1b]0;b\x07\x9bc\n", "working_dir": "/x\x1b[2J"})
     [found] = registry.list()
-    assert (found.name, found.working_dir) == ("a]0;bc", "/x[2J")
+    assert (found.name, tilde(found.working_dir)) == ("a]0;bc", "/x [2J")
 
 
 def test_a_fifo_does_not_block(registry: Registry, folder: Path) -> None:
@@ -248,7 +249,7 @@ def test_a_harmed_record_is_restored_and_that_of_another_live_process_left(
             replace(ours, pid=other.pid, pid_started=0.0, pid_namespace="another system")
         )
         assert not registry.restore(ours)
-        assert registry.get(ours.agent_id) == replace(theirs, working_dir="/oddname", project="/oddname")
+        assert registry.get(ours.agent_id) == theirs
         registry.register(replace(ours, pid=other.pid, pid_started=0.0, endpoint="http://localhost:6666"))
         assert registry.restore(ours), "nobody else here has its port"
         other.kill()
@@ -261,3 +262,11 @@ def test_a_harmed_record_is_restored_and_that_of_another_live_process_left(
     assert registry.restore(ours)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert [each.pid for each in registry.list()] == [os.getpid()]
+
+
+@pytest.mark.parametrize("path", ["/a\nb", "/a\x1b[1mb", "/\udce9", "/a\u2028b", "/テスト"])
+def test_a_folder_is_recorded_as_it_is(registry: Registry, path: str) -> None:
+    made = registry.register(replace(record(), working_dir=path, project=path))
+    (found,) = registry.list()
+    assert found.working_dir == found.project == made.working_dir == path
+    assert found.address(path).local
