@@ -5,10 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from synapse_tui.errors import UnsafePath
 from synapse_tui.language import tr
+
+if TYPE_CHECKING:
+    from pathlib import Path  # every command imports this module, and most need no paths
 
 LARGEST = 1024 * 1024
 """Maximum size in bytes of a file written by a person."""

@@ -160,13 +160,13 @@ class SubscriptionRow(SQLModel, table=True):
     scheme: str
     credentials: str
     secret: str
-    local: bool | None = None
-    """None: written by an older host."""
     persist: bool
     owner: str
     """Process that sends them; after its end another one continues."""
     created_at: datetime
     ended_at: datetime | None = None
+    local: bool | None = None
+    """None: written by an older host."""
 
 
 class DeliveryRow(SQLModel, table=True):
