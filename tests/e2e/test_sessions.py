@@ -557,6 +557,8 @@ def test_messages_go_on_by_themselves_however_a_killed_session_is_started_again(
         for port in ports:
             for text in ("%%perm:may I?%%", f"first to {port}", f"second to {port}"):
                 assert run("synapse", "send", f"dummy-{port}", text, "--no-response").returncode == 0
+        # A question that is not asked yet would be asked after the restart, and hold what follows.
+        wait_until(lambda: len(dummy_log("dialog-open")) == 2, "both questions")
         wait_until(partial(saved, run, home, 2), "the workspace to be saved")
         kill(host_of(run))
         started = run("synapse", "start", restarted)
