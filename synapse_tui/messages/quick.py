@@ -19,7 +19,7 @@ from synapse_tui.database.location import BUSY, Location
 from synapse_tui.database.schema import STEPS
 from synapse_tui.dataclass import dataclass
 from synapse_tui.model import Task
-from synapse_tui.safety.locks import FileKeys, Lock
+from synapse_tui.safety.locks import FileKeys, Lock, read_time
 
 from .conversations import external_task_of
 from .records import Record, TaskQuery, Undelivered
@@ -38,7 +38,7 @@ _RECENT = """SELECT id, agent_name, status, substr(input, 1, ?) FROM tasks WHERE
 _WAITING = """SELECT * FROM tasks WHERE project = ? AND finished_at IS NULL
     AND delivery NOT IN ('submitted', 'done') AND sender_id <> agent_name"""
 _LOCKS = """SELECT id, file_path, file_name, agent_name, task_id, intent, locked_at, expires_at, process, call
-    FROM file_locks WHERE :agent IN ('', agent_name) ORDER BY locked_at, id"""
+    FROM file_locks WHERE :agent IN ('', agent_name) """
 _EXTERNAL = "SELECT * FROM external_tasks WHERE project = ? AND id >= ? AND id < ? LIMIT 1"
 _TIMES = ("created_at", "updated_at", "submitted_at", "finished_at")
 _FLAGS = ("sender_verified", "truncated", "response_expected", "replied", "kept")
@@ -132,7 +132,9 @@ def held_locks(
     living = {name: not name or alive(name) for name in {row["process"] for row in rows}}
     locks = [_lock(row, keys) for row in rows if living[row["process"]]]
     now = datetime.now(UTC)
-    return [lock for lock in locks if lock.expires_at > now]
+    return sorted(
+        (lock for lock in locks if lock.expires_at > now), key=lambda lock: (lock.locked_at, lock.id)
+    )
 
 
 def listing(wanted: TaskQuery, terms: Sequence[str] = ()) -> tuple[str, dict[str, Any]]:
@@ -205,8 +207,8 @@ def _lock(row: sqlite3.Row, keys: FileKeys) -> Lock:
         agent_id=row["agent_name"],
         task_id=row["task_id"] or "",
         intent=row["intent"] or "",
-        locked_at=_time(row["locked_at"]),
-        expires_at=_time(row["expires_at"]),
+        locked_at=read_time(row["locked_at"]),
+        expires_at=read_time(row["expires_at"]),
         call=row["call"],
     )
 

@@ -27,7 +27,17 @@ from synapse_tui.database.naming import FileNaming
 from synapse_tui.database.schema import Adopted, Step
 from synapse_tui.errors import HistoryError
 
-from .locks import LEASE, ChangeType, Holder, Lock, LockResult, Modification, ModificationQuery, local_task
+from .locks import (
+    LEASE,
+    ChangeType,
+    Holder,
+    Lock,
+    LockResult,
+    Modification,
+    ModificationQuery,
+    local_task,
+    read_time,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Dialect
@@ -47,29 +57,6 @@ class IsoTime(TypeDecorator[datetime]):
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
         return None if value is None else read_time(value)
-
-
-_NEVER = datetime.fromtimestamp(0, UTC)
-"""What an unreadable time counts as: a lock that ends at it is free, and nobody waits for it in vain."""
-
-
-def read_time(value: object) -> datetime:
-    """Parse a time in any form that programs and people write: ISO 8601, SQLite's own, seconds since 1970.
-
-    Without an offset it is UTC. What cannot be read is `_NEVER`.
-    """
-    text = str(value).strip()
-    for suffix in ("UTC", "GMT"):
-        text = text.removesuffix(suffix).strip()
-    try:
-        found = datetime.fromisoformat(text)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass
-    try:
-        return datetime.fromtimestamp(float(text), UTC)
-    except (ValueError, OverflowError, OSError):
-        return _NEVER
 
 
 _SECOND = "-".join(("[0-9]" * 4, "[0-9]" * 2, "[0-9]" * 2)) + "T" + ":".join(("[0-9]" * 2,) * 3)

@@ -43,6 +43,7 @@ log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 DAY = 24 * 3600.0
+REPORT_AGAIN = timedelta(hours=1)  # before the same problem is reported once more
 # timeout for a server in seconds: hooks must be answered in two
 ANSWER = 1.5
 
@@ -66,6 +67,7 @@ class LockStore:
         self._report = report
         self._clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="file-safety")
+        self._reported = "", clock()
         self._store: LockDatabase | None = None  # used only in the thread
         self._moved = ""  # where a broken database was moved, until that is reported
         self._tidying: asyncio.Task[None] | None = None
@@ -110,8 +112,11 @@ class LockStore:
             await asyncio.sleep(DAY)
 
     def _trouble(self, text: str) -> None:
-        if text != self.problem:
-            self.problem = text
+        self.problem = text
+        # A database that fails some questions answers others; that is one problem, not one at each turn.
+        known, since = self._reported
+        if text != known or self._clock() - since > REPORT_AGAIN:
+            self._reported = text, self._clock()
             self._report(f"files are not locked: {text}")
 
     # -- in the thread ---

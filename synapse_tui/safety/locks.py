@@ -6,7 +6,7 @@ import os
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +15,29 @@ from synapse_tui.dataclass import dataclass
 from synapse_tui.wording import duration
 
 LEASE = timedelta(minutes=5)  # how long a lock is valid without renewal
+
+
+_NEVER = datetime.fromtimestamp(0, UTC)
+"""What an unreadable time counts as: a lock that ends at it is free, and nobody waits for it in vain."""
+
+
+def read_time(value: object) -> datetime:
+    """Parse a time in any form that programs and people write: ISO 8601, SQLite's own, seconds since 1970.
+
+    Without an offset it is UTC. What cannot be read is `_NEVER`.
+    """
+    text = str(value).strip()
+    for suffix in ("UTC", "GMT"):
+        text = text.removesuffix(suffix).strip()
+    try:
+        found = datetime.fromisoformat(text)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    try:
+        return datetime.fromtimestamp(float(text), UTC)
+    except (ValueError, OverflowError, OSError):
+        return _NEVER
 
 
 class ChangeType(StrEnum):
@@ -90,6 +113,19 @@ def denial(lock: Lock, now: datetime, news: Modification | None = None) -> str:
         f"{lock.file} is locked by {lock.agent_id} for {held} now{purpose}.{change} Do not write it by other "
         f"means. Go on with other work, read it anew and try again later (the lock ends in {left} at the "
         f"latest), {ask}"
+    )
+
+
+def lockless(problem: str, *, denied: bool) -> str:
+    """Return the message to an agent whose write cannot be protected, because locks cannot be used."""
+    if denied:
+        return (
+            f"Files cannot be locked: {problem}. Do not write any by other means; tell your user. The "
+            "setting file_safety.without_locks allows writes without locks."
+        )
+    return (
+        f"Files are not locked: {problem}. Your writes are allowed, but another agent may write the same "
+        "files: read a file anew before you write it, and tell your user."
     )
 
 

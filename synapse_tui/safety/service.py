@@ -30,6 +30,7 @@ from synapse_tui.events import (
     Notice,
 )
 from synapse_tui.hooks import Dialect, HookEvent, HookKind, read_event
+from synapse_tui.hooks.dialects import context_answer, denial_answer, takes_context
 from synapse_tui.hooks.install import Consent, HookConsent
 from synapse_tui.hooks.launch import NO_HOOKS, LaunchHooks, prepare, trusted_hashes
 from synapse_tui.model import USER, AgentState
@@ -41,7 +42,7 @@ from synapse_tui.sessions.wire import peer_uid
 from synapse_tui.settings import Settings
 
 from .handler import HookHandler, LockStore, Writer, writer_of
-from .locks import FileKeys, Holder, Lock, Modification, ModificationQuery
+from .locks import FileKeys, Holder, Lock, Modification, ModificationQuery, lockless
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +79,8 @@ class FileSafety:
         environ: Mapping[str, str],
     ) -> None:
         self.enabled = settings.flag(_ENABLED)
+        self._denies = _denies(settings)
+        self._told: dict[str, str] = {}  # the problem of the locks that an agent knows of
         self._events = events
         self._agents = agents
         self._environ = environ
@@ -131,6 +134,7 @@ class FileSafety:
         restarted. When it is switched off, hooks are answered as if there were no locks.
         """
         self.store.retention = _retention(settings)
+        self._denies = _denies(settings)
         wanted = settings.flag(_ENABLED)
         if wanted == self.enabled:
             return
@@ -259,15 +263,33 @@ class FileSafety:
         if not self.enabled:  # switched off: the reported state is still useful
             return b""
         if event.kind is not HookKind.PRE:  # the event applies even if its hook has gone
-            return await asyncio.shield(self._begin(self._handler.handle(writer_of(session), event)))
+            return await asyncio.shield(self._begin(self._handle(session, event)))
         try:
-            return await self._handler.handle(writer_of(session), event)
+            return await self._handle(session, event)
         except asyncio.CancelledError:
             if event.writes:
                 files = ", ".join(one.path for one in event.writes)
                 text = f"{agent_id} may write {files} without a lock: its hook had to wait too long"
                 self._events.publish(Notice(text, "warning", agent_id))
             raise
+
+    async def _handle(self, session: AgentSession, event: HookEvent) -> bytes:
+        """Handle a hook; if locks cannot be used, the agent learns of it once, or its writes are denied."""
+        try:
+            answer = await self._handler.handle(writer_of(session), event)
+        except HistoryError as error:
+            log.warning("a hook of %s found no locks: %s", session.agent_id, error.message)
+            if self._denies and event.kind is HookKind.PRE and event.writes:
+                return denial_answer(event.dialect, lockless(error.message, denied=True))
+            if self._told.get(session.agent_id) == error.message or not takes_context(
+                event.dialect, event.kind
+            ):
+                return b""
+            self._told[session.agent_id] = error.message
+            return context_answer(event.dialect, event.kind, lockless(error.message, denied=self._denies))
+        if event.kind is HookKind.PRE and event.writes:
+            self._told.pop(session.agent_id, None)
+        return answer
 
     def _on_event(self, event: Event) -> None:
         match event:
@@ -278,10 +300,12 @@ class FileSafety:
                     self._begin(self._rest(agent_id))
             case AgentProcessExited(agent_id=agent_id):
                 self._heard.pop(agent_id, None)
+                self._told.pop(agent_id, None)
                 if (session := self._agents.get(agent_id)) is not None:
                     self._begin(self._gone(writer_of(session)))
             case AgentRemoved(agent_id=agent_id):
                 self._heard.pop(agent_id, None)
+                self._told.pop(agent_id, None)
                 self._begin(self._gone(Writer(agent_id, "")))
             case _:
                 pass
@@ -317,6 +341,10 @@ class FileSafety:
         self._working.add(task)
         task.add_done_callback(self._working.discard)
         return task
+
+
+def _denies(settings: Settings) -> bool:
+    return settings.text("file_safety.without_locks") == "deny"
 
 
 def _retention(settings: Settings) -> timedelta:

@@ -618,6 +618,15 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 restart=True,
             ),
             Setting(
+                "file_safety.without_locks",
+                "choice",
+                "allow",
+                "Files",
+                "While files cannot be locked, writes of agents are {allow=allowed|deny=denied}",
+                "Whether agents may write while their locks cannot be used; they and you learn why.",
+                ("allow", "deny"),
+            ),
+            Setting(
                 "env.SYNAPSE_FILE_SAFETY_RETENTION_DAYS",
                 "count",
                 30,

@@ -259,7 +259,7 @@ class _Wanted:
 
     def read(self) -> SpoolAnswer | None:
         try:
-            found = SpoolAnswer.decode(self.seal.open(read_private(self.path, MAX_ANSWER)))
+            found = SpoolAnswer.decode(self.seal.open(read_private(self.path, MAX_ANSWER, proved=True)))
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:

@@ -184,8 +184,10 @@ class AnswerSeal:
         return hmac.digest(self.key, b"answer" + answer, "sha256").hex().encode()
 
 
-def read_private(path: Path, limit: int) -> bytes:
+def read_private(path: Path, limit: int, *, proved: bool = False) -> bytes:
     """Read a regular file that belongs to this user.
+
+    If a code proves its content (`proved`), it may have other names: anyone in the folder can give it some.
 
     Raises:
         ValueError: It is not such a file, or is too large; the message says which.
@@ -199,14 +201,14 @@ def read_private(path: Path, limit: int) -> bytes:
             raise ValueError("it is a symbolic link") from error
         raise
     try:
-        _check_plain(os.fstat(descriptor))
+        _check_plain(os.fstat(descriptor), linked=proved)
         return _read_all(descriptor, limit)
     finally:
         os.close(descriptor)
 
 
-def _check_plain(status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+def _check_plain(status: os.stat_result, *, linked: bool) -> None:
+    if not stat.S_ISREG(status.st_mode) or (status.st_nlink > 1 and not linked):
         raise ValueError("it is no plain file")
     if status.st_uid != os.geteuid():
         raise ValueError("it belongs to another user")

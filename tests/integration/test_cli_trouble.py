@@ -152,13 +152,20 @@ def test_with_settings_that_would_hold_a_careless_reader(
 )
 async def test_settings_that_cannot_be_read_are_named(tmp_path: Path, words: str, kind: str) -> None:
     shell = Shell.scratch(tmp_path, apart=True)
+    (tmp_path / "r").mkdir(mode=0o700)
+    shell.environ["XDG_RUNTIME_DIR"] = str(tmp_path / "r")
     path = shell.home / ".synapse" / "settings.json"
     put_odd(path, kind)
+    tui = (sys.executable, "-c", "from synapse_tui.cli.tui import main; main()")
     try:
-        result = await asyncio.wait_for(shell.run(*words.split()), PATIENCE)
+        if words.startswith("tui "):
+            result = await asyncio.wait_for(shell.run(*words.split()[1:], program=tui), PATIENCE)
+        else:
+            result = await asyncio.wait_for(shell.run(*words.split()), PATIENCE)
     finally:
-        await shell.run("kill", "--all")
+        ended = await shell.run("kill", "--all", program=tui)
     sound(result)
+    sound(ended)
     if words.startswith("config"):
         reason = "it is longer than 1024 KiB" if kind == "long" else "it is no regular file"
         device = "/dev/zero is not used: it is a device"

@@ -23,6 +23,7 @@ from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec, AgentState
 from synapse_tui.paths import UserPaths
 from synapse_tui.safety import service
+from synapse_tui.safety.database import LockDatabase
 from synapse_tui.safety.service import Enforcement
 from synapse_tui.settings import load_settings
 from tests.integration.host_kit import profiles_with_free_ports
@@ -157,3 +158,38 @@ async def test_the_person_is_asked_for_hooks_once(office: Office) -> None:
     assert (place / "gemini-extension.json").is_file()
     assert not await office.host.safety.asks_for_hooks("synapse-gone-1")
     assert await office.host.safety.answer_for_hooks("synapse-gone-1", Consent.YES) is None
+
+
+@pytest.mark.parametrize("setting", ["allow", "deny"])
+async def test_where_no_lock_can_be_taken_the_agent_and_the_person_know_why(
+    office: Office, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    office.paths.settings.parent.mkdir(parents=True, exist_ok=True)
+    office.paths.settings.write_text(json.dumps({"file_safety.without_locks": setting}))
+    await office.host.following.read_again()
+    session = await office.open()
+    await office.hook(session, "prompt", prompt="x")
+    take, problem = LockDatabase.acquire_locks, "the disk is on fire"
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise OSError(5, problem)
+
+    for name in ("acquire_locks", "modifications"):
+        monkeypatch.setattr(LockDatabase, name, fail)
+    tool = {"tool_name": "write_file", "tool_input": {"file_path": "a.py"}}
+    answers = [await office.hook(session, word, **tool) for word in ("pre", "post", "pre", "post")]
+    if setting == "allow":
+        assert answers[0] == answers[2] == answers[3] == b"", "its model hears of it where it can, once"
+        assert b"Files are not locked" in answers[1]
+    else:
+        assert json.loads(answers[0])["decision"] == json.loads(answers[2])["decision"] == "deny"
+        assert b"Files cannot be locked" in answers[0]
+    assert all(problem.encode() in answer for answer in answers if answer)
+    told = [event.text for event in office.heard if isinstance(event, Notice)]
+    assert len(told) == 1
+    assert told[0].startswith("files are not locked: ")
+    assert problem in told[0]
+    monkeypatch.undo()
+    assert LockDatabase.acquire_locks is take
+    assert await office.hook(session, "pre", **tool) == b""
+    assert [lock.file for lock in await office.host.safety.locks()] == ["a.py"]

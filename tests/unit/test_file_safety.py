@@ -281,6 +281,18 @@ def test_a_lock_whose_time_others_wrote_holds_until_then(
 
 
 @pytest.mark.parametrize("form", ODD_TIMES)
+def test_what_reads_locks_without_the_database_reads_the_same_times(
+    safety: LockDatabase, tmp_path: Path, form: str
+) -> None:
+    safety.locks()
+    now = datetime.now(UTC)
+    put_lock(tmp_path, str(tmp_path / "a"), written(form, now + timedelta(hours=2)))
+    put_lock(tmp_path, str(tmp_path / "b"), written(form, now - timedelta(hours=2)))
+    found = held_locks(tmp_path / ".synapse/file_safety.db", FileKeys(tmp_path), alive=bool)
+    assert [lock.file for lock in found or ()] == ["a"]
+
+
+@pytest.mark.parametrize("form", ODD_TIMES)
 def test_changes_whose_times_others_wrote_are_found_and_removed_by_time(
     safety: LockDatabase, clock: Clock, tmp_path: Path, form: str
 ) -> None:

@@ -245,6 +245,21 @@ def test_an_answer_that_is_not_the_hosts_is_ignored_until_that_comes(
     assert len(clock.pauses) >= 40
 
 
+def test_the_hosts_answer_is_taken_whatever_lies_beside_it(spool: SpoolFolder) -> None:
+    """Others in the folder may give it more names, which is no reason to throw it away."""
+    clock = Clock()
+
+    def answer_and_link() -> None:
+        (one,) = spool.take(1)
+        (name,) = spool.answer(one, SpoolAnswer(200, b"true"), TOKEN)
+        for number in range(20):
+            os.link(spool.path / name, spool.path / f"{number:032x}.answer")
+        (spool.path / f"{one.name}.answer").write_bytes(SpoolAnswer(200, b"forged").encode())
+
+    clock.events[2] = answer_and_link
+    assert client_of(spool, clock).exchange(REQUEST) == SpoolAnswer(200, b"true")
+
+
 def test_that_only_forged_answers_came_is_told(spool: SpoolFolder) -> None:
     clock = Clock()
 
