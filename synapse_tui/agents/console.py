@@ -271,7 +271,8 @@ class AtRest:
 
 
 # seconds between two offers of the same keys: at first, and at most
-OFFER_AGAIN, OFFER_AGAIN_MOST = 0.005, 0.05
+OFFER_AGAIN, OFFER_AGAIN_MOST = 0.002, 0.05
+OFFER_AT_ONCE = 0.0005  # seconds in which an idle agent reads keys, without other work meanwhile
 # seconds between two checks whether offered keys were read: at first, and at most
 OFFER_LOOK, OFFER_LOOK_MOST = 0.001, 0.005
 OFFER_PARSE = 0.008  # seconds of parsing before yielding to others while the output is stopped
@@ -356,7 +357,14 @@ class Offer:
                 self._end(read=True)
             else:
                 self._written = True
-                self._later(OFFER_LOOK, self._look)
+                self._yield_to_agent(terminal)
+                self._look()
+
+    def _yield_to_agent(self, terminal: StoppedTerminal) -> None:
+        """Let an idle agent read: its echo need not wait for the next check."""
+        deadline = self._console.now() + OFFER_AT_ONCE
+        while terminal.unread and self._console.now() < deadline:
+            os.sched_yield()
 
     def _look(self) -> None:
         assert self._terminal is not None

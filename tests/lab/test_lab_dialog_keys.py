@@ -115,5 +115,7 @@ async def test_a_draft_that_is_typed_as_a_dialog_opens_stays_whole(agent, tmp_pa
             await lab.clear_draft()
             await lab.until(lambda at=task.id: lab.session.tasks.get(at).state.final, "the end")
             await lab.state(AgentState.READY)
-        lab.note(f"{TRIES} dialogs, {typist.close} just before a letter, {len(lost)} with letters lost")
+            lab.note(
+                f"{number + 1} dialogs, {typist.close} just before a letter, {len(lost)} with letters lost"
+            )
         assert lost == []
