@@ -11,7 +11,7 @@ from itertools import cycle
 import pytest
 
 from synapse_tui.model import AgentState
-from tests.lab.lab_kit import LOG, Lab, open_lab
+from tests.lab.lab_kit import LOG, SLOW, Lab, open_lab
 from tests.lab.test_lab_answering import READABLE, ask
 
 TRIES = int(os.environ.get("SYNAPSE_LAB_TRIES", "5"))
@@ -46,11 +46,12 @@ class Typist:
     async def draft(self) -> str:
         """Type a draft until a dialog is seen, and some letters more; return it."""
         self._typed = ""
-        pause = self._pause
+        pause, begun = self._pause, time.monotonic()
         while not self._asked():
             self._type()
             waits = self._lab.session.report.state is AgentState.WAITING
-            assert pause < LONGEST, f"no dialog\n{self._lab.screen()}"
+            late = time.monotonic() - begun > SLOW or pause > LONGEST
+            assert not late, f"no dialog for {self._typed}\n{self._lab.screen()}"
             if not waits:
                 await self._rest(GAP)
             elif await self._rest(pause + self._chance.uniform(-2 * GAP, GAP)):
