@@ -269,7 +269,10 @@ class AtRest:
 
 
 # seconds between two offers of the same keys: at first, and at most
-OFFER_AGAIN, OFFER_AGAIN_MOST = 0.005, 0.05
+OFFER_AGAIN, OFFER_AGAIN_MOST = 0.002, 0.05
+# offers of the same keys to a program that draws first each time, as one that reads after each frame does
+OFFER_TRIES = 8
+OFFER_AT_ONCE = 0.0005  # seconds in which an idle agent reads keys, without other work meanwhile
 # seconds between two checks whether offered keys were read: at first, and at most
 OFFER_LOOK, OFFER_LOOK_MOST = 0.001, 0.005
 OFFER_PARSE = 0.008  # seconds of parsing before yielding to others while the output is stopped
@@ -282,7 +285,7 @@ class Offer:
     agent's output is stopped as by Ctrl+S, all that it has drawn is judged, and the keys are written. An
     agent that does something else first blocks as it draws: the keys are taken back, and what it drew is
     judged before they are offered again. An agent that is busy without drawing notices nothing. Where the
-    output cannot be stopped, the keys are written once all output is judged.
+    output cannot be stopped, or a program always draws first, the keys are written once all output is judged.
 
     What remains are agents that read keys for a dialog before they have begun to draw it.
     """
@@ -314,6 +317,7 @@ class Offer:
         self._read = read
         self._done = done
         self._gap = OFFER_AGAIN
+        self._tries = console.offer_tries
         self._terminal: StoppedTerminal | None = None
         self._written = False
         self._timer: asyncio.Handle | None = None
@@ -329,6 +333,20 @@ class Offer:
             self._read()
         self._resume()
         return read
+
+    def leave(self) -> bool:
+        """End the offer with the keys in the terminal, however late they are read; false if not allowed."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._written:
+            self._console.take_in_for(OFFER_PARSE)
+            if not self._may():
+                self._resume()
+                return False
+            self._console.write(self._data)
+        self._resume()
+        return True
 
     def _begin(self) -> None:
         self._activity.rested()  # a sample of before
@@ -348,13 +366,19 @@ class Offer:
             self._end(read=False)
         else:
             self._console.write(self._data)
-            # A signal comes at once, and what is larger than the terminal's buffer needs its reader.
-            signals = terminal is not None and terminal.signals and _SIGNALS.search(self._data)
-            if terminal is None or signals or len(self._data) > MOST:
+            # What is larger than the terminal's buffer needs its reader.
+            if terminal is None or not self._tries or len(self._data) > MOST:
                 self._end(read=True)
             else:
                 self._written = True
-                self._later(OFFER_LOOK, self._look)
+                self._yield_to_agent(terminal)
+                self._look()
+
+    def _yield_to_agent(self, terminal: StoppedTerminal) -> None:
+        """Let an idle agent read: its echo need not wait for the next check."""
+        deadline = self._console.now() + OFFER_AT_ONCE
+        while terminal.unread and self._console.now() < deadline:
+            os.sched_yield()
 
     def _look(self) -> None:
         assert self._terminal is not None
@@ -364,8 +388,13 @@ class Offer:
                 self._console.refresh_activity()
             self._later(min(OFFER_LOOK + passed / 10, OFFER_LOOK_MOST), self._look)
         elif self._terminal.unread and self._take_back():
+            self._tries -= 1
+            if not self._tries:
+                self._console.offer_tries = 1
             self._retry()
         else:
+            if self._tries == self._console.offer_tries:
+                self._console.offer_tries = OFFER_TRIES
             self._end(read=True)
 
     def _blocked(self, passed: float) -> bool:
@@ -410,7 +439,6 @@ LOOK_BYTES = 64 * 1024  # maximum output processed by one look before Enter
 FEED_SECONDS = 0.004
 _KINDS: Mapping[type, Signal] = {ProgramStatus: "status", ProgressChanged: "progress", PromptMark: "prompt"}
 LAST_SECONDS = 2.0  # seconds in which all output is processed before Enter, and after the end
-_SIGNALS = re.compile(rb"[\x03\x1a\x1c]")  # Ctrl+C, Ctrl+Z, Ctrl+\
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,6 +496,7 @@ class AgentConsole:
         # reports the end once the last output is processed
         self._end: asyncio.Task[None] | None = None
         self._refreshing: asyncio.Task[None] | None = None
+        self.offer_tries = OFFER_TRIES
         self._resized_early = False
         self._signals: dict[str, TerminalEvent] = {}
         self.process = _process(launch)
@@ -582,6 +611,16 @@ class AgentConsole:
     ) -> Offer:
         """Offer keys to the agent, which gets them only as long as `may` allows it; see `Offer`."""
         return Offer(data, self, self._at_rest.activity, may=may, read=read, done=done)
+
+    async def give(self, data: bytes, may: Callable[[], bool], limit: float) -> bool:
+        result: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        offer = self.offer(data, may, lambda: None, result.set_result)
+        try:
+            await asyncio.wait([result], timeout=limit)
+        except asyncio.CancelledError:
+            offer.withdraw()
+            raise
+        return result.result() if result.done() else offer.leave()
 
     def take_in_for(self, seconds: float) -> bool:
         """Process waiting output; returns whether all of it was processed in that time."""

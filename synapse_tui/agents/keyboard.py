@@ -215,7 +215,7 @@ class Keyboard:
     text of the next prompt would be submitted with this one, and Escape would become Alt.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it is connected to
         self,
         write: Callable[[bytes], None],
         clock: Callable[[], float],
@@ -225,6 +225,7 @@ class Keyboard:
         later: Callable[[float, Callable[[], None]], object] | None = None,
         taken: Callable[[Callable[[], None]], None] = lambda follow: follow(),
         offer: OfferKeys | None = None,
+        becomes_signal: Callable[[bytes], bool] = lambda _data: False,
         followed: Callable[[], None] = lambda: None,
     ) -> None:
         self._write = write
@@ -234,6 +235,7 @@ class Keyboard:
         self._later = later or _call_later
         self._taken = taken
         self._offer = offer or self._write_at_once
+        self._becomes_signal = becomes_signal
         self._flight: _Flight | None = None
         self._all_followed = followed
         self._holding = False
@@ -288,6 +290,9 @@ class Keyboard:
         elif dialog is not None:
             self._send(data)
             self.guard.answered(dialog, data)
+        elif not self._holding and self._becomes_signal(data):
+            self._reaches_composer(data)  # at once: the program may not read at all
+            self._write(data)
         elif self._aside_at is not None and self.guard.deliberate_since(self._aside_at):
             self._reaches_composer(data)
             self._write(data)

@@ -415,6 +415,7 @@ class AgentSession:
             sending=self._sending,
             taken=self._pace.taken,
             offer=console.offer,
+            becomes_signal=console.process.makes_signal,
             followed=console.wake,  # an idle agent draws nothing that would wake it
         )
 

@@ -204,6 +204,7 @@ class WriteQueue:
 TIOCGPTPEER = 0x5441
 """Opens the other side of a PTY independently of its path (Linux 4.13, ioctl_tty(2))."""
 _HOW = os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
+_SIGNALS = (termios.VINTR, termios.VQUIT, termios.VSUSP)
 MOST = 4096  # Bytes that a terminal holds for its reader
 
 
@@ -217,8 +218,7 @@ class StoppedTerminal:
     other side, so that the program never gets it.
     """
 
-    def __init__(self, master: int, slave: int, *, signals: bool = False) -> None:
-        self.signals = signals  # whether the kernel turns Ctrl+C and the like into signals
+    def __init__(self, master: int, slave: int) -> None:
         self._master = master
         self._slave = slave
         self._unread = select.poll()
@@ -250,11 +250,9 @@ def stop_output(master: int) -> StoppedTerminal | None:
     slave = _open(master)
     if slave is None:
         return None
-    local = 0
     with contextlib.suppress(termios.error):
-        _, _, _, local, *_ = termios.tcgetattr(slave)
         termios.tcflow(slave, termios.TCOOFF)
-    return StoppedTerminal(master, slave, signals=bool(local & termios.ISIG))
+    return StoppedTerminal(master, slave)
 
 
 def unread(master: int) -> bool:
@@ -413,6 +411,14 @@ class PtyProcess:
 
     def write(self, data: bytes) -> None:
         self._queue.write(data)
+
+    def makes_signal(self, key: bytes) -> bool:
+        """Whether the terminal turns a key into a signal, such as Ctrl+C outside raw mode."""
+        try:
+            _, _, _, local, _, _, controls = termios.tcgetattr(self.fd)
+        except (OSError, termios.error, ValueError):
+            return False
+        return bool(local & termios.ISIG) and key in [controls[at] for at in _SIGNALS]
 
     @property
     def unread(self) -> bool:

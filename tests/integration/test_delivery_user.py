@@ -15,7 +15,7 @@ from synapse_tui.agents.adoption import read_handover
 from synapse_tui.events import Notice
 from synapse_tui.model import AgentState, DeliveryState
 from synapse_tui.workspace import Handover
-from tests.integration.session_rig import Rig, open_rig, until
+from tests.integration.session_rig import Rig, open_rig, until, with_profile
 from tests.integration.typing_user import TypingUser, given, merged, submitted
 
 QUICK = ("--word-delay", "0", "--reply", "ok")
@@ -191,6 +191,60 @@ async def test_a_key_that_a_busy_agent_has_not_read_does_not_answer_its_dialog(t
         await rig.draft(left)
         assert answers(rig) == ["down", "escape"]
         assert not [paste for paste in rig.records("paste") if "dialog" in paste]
+
+
+@linux
+@pytest.mark.parametrize("options", [(), ("--no-paste",)])
+@pytest.mark.parametrize("text", ["1", "x" * 3000])
+async def test_a_message_that_a_busy_agent_has_not_read_does_not_answer_its_dialog(tmp_path, text, options):
+    async with open_rig(tmp_path, *QUICK, *options) as rig:
+        await rig.ready()
+        async with stopped(rig):
+            task = rig.send(text)
+            await until(lambda: rig.session.console.unread, "the text in the terminal")
+            os.kill(rig.session.pid, signal.SIGUSR1)
+        await rig.delivery(task, DeliveryState.HELD, "permission dialog open")
+        await rig.answer("\x1b")
+        await rig.done(task)
+        assert answers(rig) == ["escape"]
+        assert not [paste for paste in rig.records("paste") if "dialog" in paste]
+        assert rig.submitted == [text]
+
+
+LOOP = """
+import os, select, time, tty
+tty.setraw(0)
+os.write(1, b"begun;")
+while True:
+    {draws}
+    time.sleep({seconds})
+    {draws}
+    if select.select([0], [], [], 0)[0]:
+        os.write(1, b"got %s;" % os.read(0, 99))
+"""
+
+
+@linux
+@pytest.mark.parametrize("draws", ["os.write(1, b'.\\b')", "pass"])
+@pytest.mark.parametrize("seconds", [0.005, 0.3])
+async def test_a_program_that_draws_before_it_reads_gets_its_keys_in_order(tmp_path, draws, seconds):
+    code = LOOP.format(draws=draws, seconds=seconds)
+    async with open_rig(tmp_path, profile=with_profile(command=sys.executable, args=("-c", code))) as rig:
+        await until(lambda: "begun;" in rig.session.console.tail(), "its start")
+        for key in "abc":
+            rig.type(key)
+            await until(lambda: f"got {key};" in rig.session.console.tail(), key)  # noqa: B023 - awaited here
+        assert not rig.session.keyboard.holding
+
+
+@linux
+async def test_a_key_that_becomes_a_signal_reaches_a_program_that_does_not_read(tmp_path):
+    code = "import tty, time; tty.setcbreak(0); print('begun', flush=True)\nwhile True: pass"
+    async with open_rig(tmp_path, profile=with_profile(command=sys.executable, args=("-c", code))) as rig:
+        await until(lambda: "begun" in rig.session.console.tail(), "its start")
+        rig.type("a")
+        rig.type("\x03")
+        await rig.state(AgentState.EXITED)
 
 
 @linux

@@ -144,6 +144,14 @@ class FakeAgent:
         self.write(key)
         return seen
 
+    async def give(self, data: bytes, may: Callable[[], bool], limit: float) -> bool:
+        await asyncio.sleep(0)
+        self.look()
+        if may():
+            self.write(data)
+            return True
+        return False
+
     async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
         await asyncio.sleep(0)
         if self.time >= self.busy_until and not self.never_rests:

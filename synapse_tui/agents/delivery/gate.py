@@ -63,6 +63,12 @@ class AgentTerminal(Protocol):
     def write(self, data: bytes) -> None:
         """Send bytes to the agent, in order."""
 
+    async def give(self, data: bytes, may: Callable[[], bool], limit: float) -> bool:
+        """Send bytes that the agent reads before it draws anything else, as long as `may` allows it.
+
+        What is not read within the limit, in seconds, stays in its terminal. Returns whether it was sent.
+        """
+
     def signal(self, number: int) -> None:
         """Signal the agent's foreground process group."""
 

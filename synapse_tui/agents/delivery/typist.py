@@ -96,7 +96,8 @@ class Composing:
                 return False
             before = self._shown()
             for key in (BACKSPACE,) if erase else self._profile.clear:
-                self._view.write(key)
+                if not await self._give(key, CLEAR_PAUSE):
+                    return False
             await self._redrawn(before)
             if await self.lasts(gone, self._view.now()):
                 return True
@@ -107,6 +108,10 @@ class Composing:
             if not effect or (erase and fruitless_clears < FRUITLESS_CLEARS):
                 erase = not erase or not self._profile.clear
         return False
+
+    async def _give(self, data: bytes, limit: float) -> bool:
+        """Type something that no dialog may get; returns whether it was typed."""
+        return await self._view.give(data, lambda: not dialog_open(self._view), limit)
 
     def _gone(self, text: str) -> bool:
         proof, tail = self.proof(text), self._view.tail()
@@ -341,8 +346,7 @@ class Typist(Composing):
             return
         deadline = self._view.now() + APPEAR
         for key in rules.vi.keys:
-            self._check_dialog()
-            self._view.write(key)
+            await self._type_unless_asked(key, APPEAR)
         if not await self.lasts(self._takes_text, deadline):
             self._check_dialog()
             raise _Stop(Typed.REMOVED, VI_NORMAL)
@@ -354,21 +358,25 @@ class Typist(Composing):
     async def _write(self, text: str, limit: float) -> None:
         submit = self._profile.submit
         if submit.method == "paste" and self._view.modes.bracketed_paste:
-            self._view.write(encode_paste(text, self._view.modes))
+            await self._type_unless_asked(encode_paste(text, self._view.modes), limit)
         else:
-            await self._write_typed(text, submit.chunk or len(text), submit.chunk_pause)
+            await self._write_typed(text, submit.chunk or len(text), submit.chunk_pause, limit)
         if not await self._view.drained(limit):
             self._check_dialog()
             raise _Stop(Typed.UNREAD, UNREAD)
 
-    async def _write_typed(self, text: str, chunk: int, pause: float) -> None:
+    async def _write_typed(self, text: str, chunk: int, pause: float, limit: float) -> None:
         # Without bracketed paste a line feed may submit, and a tab may complete.
         flat = " ".join(text.split("\n")).replace("\t", " ") if not self._view.modes.bracketed_paste else text
         for start in range(0, len(flat), chunk):
-            self._check_dialog()
-            self._view.write(flat[start : start + chunk].encode())
+            await self._type_unless_asked(flat[start : start + chunk].encode(), limit)
             if start + chunk < len(flat):
                 await asyncio.sleep(pause)
+
+    async def _type_unless_asked(self, data: bytes, limit: float) -> None:
+        self._check_dialog()
+        if not await self._give(data, limit):
+            self._check_dialog()
 
     async def _until_it_stands(self, text: str, deadline: float) -> None:
         while not self.stands(text):
