@@ -275,6 +275,11 @@ class Keyboard:
         return tuple(held.data for held in self._held)
 
     @property
+    def offered_since(self) -> float | None:
+        """When the first key was typed that the agent is to read; None if it has read all."""
+        return self._flight.keys[0].at if self._flight is not None else None
+
+    @property
     def waiting_since(self) -> float | None:
         return self._held[0].at if self._held and self._holding else None
 

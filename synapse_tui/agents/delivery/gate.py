@@ -100,6 +100,7 @@ NO_COMPOSER = "composer not visible"
 VI_NORMAL = "composer in vi's normal mode"
 UNREAD = "agent does not read its input"
 STATE_UNKNOWN = "state unknown"
+READS = 3.0  # seconds for an agent to read a key, after which it counts as not reading
 READS_AGAIN = 0.25  # seconds between two checks whether it reads again
 # seconds that the composer must have been empty: redraws briefly show it empty
 STEADY = 0.15
@@ -182,7 +183,7 @@ def _blocked(view: AgentTerminal, profile: Profile, *, works: bool) -> Hold | No
 
 def _by_user(view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> Hold | None:
     if keyboard.holding:
-        return Hold(TYPING)
+        return _on_the_way(view, keyboard)
     quiet = keyboard.quiet_in(view.now())
     if profile.composer is None:
         draft = keyboard.drafting
@@ -198,6 +199,14 @@ def _by_user(view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> Hold 
     if quiet:
         return Hold(TYPING, quiet)
     return _unsteady(view) if profile.composer is not None else None
+
+
+def _on_the_way(view: AgentTerminal, keyboard: Keyboard) -> Hold:
+    since = keyboard.offered_since
+    if since is None:
+        return Hold(TYPING)
+    left = since + READS - view.now()
+    return Hold(UNREAD, READS_AGAIN) if left <= 0 and view.unread else Hold(TYPING, max(left, READS_AGAIN))
 
 
 def _unseen(reading: ComposerReading, profile: Profile) -> str:
