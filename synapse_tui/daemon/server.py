@@ -21,7 +21,7 @@ from synapse_tui.model import AgentSpec
 from synapse_tui.sessions.wire import Line, close_all, spec_from_json
 
 from .claim import SessionClaim
-from .connection import Connection
+from .connection import Connection, error_line
 from .display import Display
 from .project import ProjectFiles, check_any
 from .workspace import LostWorkspace
@@ -244,21 +244,39 @@ class SessionServer:
     async def _open(self, connection: Connection, line: Line) -> None:
         environ = _environ(line)
         again = await self._restored()
-        opened, warnings = [], list[str]()
+        opened, warnings, errors = [], list[str](), list[SynapseError]()
         columns, lines = IDLE_SIZE
         await self._read_files()
         for spec in _specs(line):
             session = self._open_again(spec) if again else None
             if session is None:
-                session = await self._host.open(spec, columns=columns, lines=lines, environ=environ)
+                try:
+                    session = await self._host.open(spec, columns=columns, lines=lines, environ=environ)
+                except SynapseError as error:
+                    if not line.get("each"):  # older clients expect all or an error
+                        raise
+                    errors.append(error)
+                    continue
             opened.append({"agent_id": session.agent_id, "endpoint": session.endpoint, "pid": session.pid})
             warnings += self._host.following.profile_warnings(session.agent_type)
         self.asked.set()  # HTTP is served after the application's first frame, which must not wait for this
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PUBLISHED_SECONDS):  # the caller may use them at once
                 for agent in opened:
-                    await self._host.published(str(agent["agent_id"]))
-        connection.answer({"is": "opened", "agents": opened, "session": self._name, "warnings": warnings})
+                    try:
+                        await self._host.published(str(agent["agent_id"]))
+                    except SessionError as error:
+                        errors.append(error)
+        failed = [error_line(error) for error in errors]
+        connection.answer(
+            {
+                "is": "opened",
+                "agents": opened,
+                "session": self._name,
+                "warnings": warnings,
+                "errors": failed,
+            }
+        )
 
     async def _restored(self) -> bool:
         """Wait while a workspace is restored unasked; its agents have first claim on names and ports.

@@ -329,8 +329,12 @@ class RemoteError(SessionError):
 def checked(line: Line) -> Line:
     """Return the line; raises RemoteError if it reports an error."""
     if line.get("is") == "error":
-        raise RemoteError(str(line.get("text", "")), str(line.get("hint", "")), str(line.get("kind", "")))
+        raise remote_error(line)
     return line
+
+
+def remote_error(line: Line) -> RemoteError:
+    return RemoteError(str(line.get("text", "")), str(line.get("hint", "")), str(line.get("kind", "")))
 
 
 def attach(
