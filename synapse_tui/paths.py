@@ -80,6 +80,11 @@ class UserPaths:
         return self.synapse / "machines"
 
     @property
+    def sessions(self) -> Path:
+        """Locks and records of the hosts of sessions."""
+        return self.synapse / "sessions"
+
+    @property
     def workspaces(self) -> Path:
         return self.synapse / "workspaces"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import ConfigError, PortsExhausted
+from synapse_tui.errors import ConfigError, PortsExhausted, SpawnError
 from synapse_tui.files import LARGEST, read_regular
 
 from .access import AccessRules
@@ -186,6 +186,7 @@ def _reason(error: Exception) -> str:
 ALL_IPV4, ALL_IPV6 = "0.0.0.0", "::"
 LOOPBACK_IPV4, LOOPBACK_IPV6 = "127.0.0.1", "::1"
 BACKLOG = 128
+_NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _NO_IPV6 = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT, errno.ENODEV}
 
 
@@ -221,6 +222,7 @@ def bind_loopback(port: int, further: Sequence[str] = (), *, scheme: str = "http
 
     Raises:
         PortsExhausted: The port is taken, or this user may not bind it.
+        SpawnError: The system has no room for another socket.
         ConfigError: An additional address does not belong to this machine.
     """
     with contextlib.ExitStack() as taken:
@@ -229,6 +231,9 @@ def bind_loopback(port: int, further: Sequence[str] = (), *, scheme: str = "http
             try:
                 sock = _listen(address, port)
             except OSError as error:
+                if error.errno in _NO_ROOM:
+                    hint = "end some agents or other programs, or raise the limits (ulimit)"
+                    raise SpawnError(f"port {port} cannot be opened: {error.strerror}", hint) from error
                 if error.errno not in _NO_IPV6 or not sockets:
                     raise _taken(port, error) from error
                 if address in further:
@@ -261,7 +266,7 @@ def adopted_sockets(port: int, descriptors: Sequence[int], *, scheme: str = "htt
 def free_port(
     ports: Iterable[int], *, preferred: int = 0, further: Sequence[str] = (), scheme: str = "http"
 ) -> LoopbackSockets:
-    """Bind the first free port of a range; raises PortsExhausted if there is none."""
+    """Bind the first free port of a range; raises PortsExhausted if there is none, or SpawnError."""
     choices = tuple(ports)
     for port in (preferred, *choices) if preferred else choices:
         with contextlib.suppress(PortsExhausted):

@@ -137,7 +137,7 @@ def start_command(
       synapse start claude -- --continue
       synapse start -- ./my-agent --fast
     """
-    from synapse_tui.sessions.client import ask, reach_or_start, request
+    from synapse_tui.sessions.client import ask, reach_or_start, remote_error, request
     from synapse_tui.sessions.wire import spec_to_json
 
     from .sessions import ASK_SECONDS, session_place
@@ -157,7 +157,7 @@ def start_command(
         session_place(project, session), folder=base, logs=paths.logs, environ=environ, timeout=ASK_SECONDS
     )
     opened = [spec_to_json(settled(spec, base)) for spec in specs]
-    answer = ask(connection, request("open", env=environ, cwd=str(base), specs=opened))
+    answer = ask(connection, request("open", env=environ, cwd=str(base), specs=opened, each=True))
     for warning in answer.get("warnings", ()):  # absent in answers of older hosts
         note(f"synapse: {warning}")
     for started in answer["agents"]:
@@ -166,6 +166,10 @@ def start_command(
         else:
             show(f"{started['agent_id']}  {started['endpoint']}")
             note(f"it runs in session '{answer['session']}': 'synapse-tui' opens it, 'synapse stop' ends it")
+    errors = [remote_error(line) for line in answer.get("errors", ())]  # absent in answers of older hosts
+    for error in errors:
+        fail(error, name="synapse", as_json=as_json)
+    end_with(context, errors)
 
 
 def check_profile(name: str, project: Path, paths: UserPaths) -> None:

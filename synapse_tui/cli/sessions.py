@@ -30,6 +30,7 @@ from synapse_tui.sessions.client import (
     attach,
     await_end,
     connect,
+    connect_at_once,
     host_failed,
     host_info,
     is_there,
@@ -70,7 +71,10 @@ def running_sessions(*, timeout: float = ASK_SECONDS, ending: bool = False) -> l
         home = home_key(UserPaths.of_environment().home)
     except OSError:
         return []  # the home folder does not exist, so nothing was started in it
-    sockets = [path for path in sockets_folder(os.environ).glob("*.sock") if socket_home(path) in ("", home)]
+    folder, paths = sockets_folder(os.environ), UserPaths.of_environment()
+    found_paths = [*folder.glob("*.sock"), *paths.sessions.glob("*.host")]  # hosts may listen elsewhere
+    names = {path.stem for path in found_paths if socket_home(path) in ("", home)}
+    sockets = [folder / f"{name}.sock" for name in sorted(names)]
     if not sockets:
         return []
     with ThreadPoolExecutor(min(THREADS, len(sockets))) as pool:
@@ -87,8 +91,10 @@ def _look(socket: Path, *, timeout: float, ending: bool) -> RunningSession | Non
         info = {}
     if info is None:
         with locked(place):
-            if not is_there(place):
+            if connect_at_once(place) is None and not place.has_host:
                 place.socket.unlink(missing_ok=True)
+                if place.record is not None:
+                    place.record.unlink(missing_ok=True)
         return None
     if not _of_this_home(socket):
         return None
@@ -185,7 +191,7 @@ def _as_json(session: RunningSession) -> dict[str, object]:
         "session": session.place.name,
         "key": session.place.key,
         "project": str(session.place.project),
-        "socket": str(session.place.socket),
+        "socket": str(session.place.sockets[0]),
         "pid": info.get("pid"),
         "version": info.get("build"),
         "attached": info.get("attached", False),
@@ -443,8 +449,8 @@ class HostProcess:
         return {key for key in Family([self.key]).members(read_table()) if key.pid != os.getpid()}
 
 
-def find_host(socket: Path) -> HostProcess | None:
-    """Return the process that serves a session's socket, or None if it is not visible.
+def find_host(*sockets: Path) -> HostProcess | None:
+    """Return the process that serves one of a session's sockets, or None if it is not visible.
 
     The process need not answer. One in another container is not visible, so it is never signalled.
     """
@@ -452,14 +458,14 @@ def find_host(socket: Path) -> HostProcess | None:
 
     from synapse_tui.pty.guardian_process import ProcessKey, start_time
 
-    path = os.path.realpath(socket)
+    wanted = {os.path.realpath(path) for path in sockets}
     for process in psutil.process_iter():
         try:
             if _MODULE not in process.cmdline():
                 continue
             started = start_time(process.pid)
-            sockets = {os.path.realpath(str(each.laddr)) for each in process.net_connections("unix")}
-            if started and path in sockets:
+            served = {os.path.realpath(str(each.laddr)) for each in process.net_connections("unix")}
+            if started and wanted & served:
                 home = process.environ().get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
                 return HostProcess(ProcessKey(process.pid, started), Path(home))
         except (psutil.Error, OSError):
@@ -494,7 +500,7 @@ class SessionEnd:
 
 def end_session(place: SessionPlace, *, by: str) -> SessionEnd:
     """End a session and return when its process has exited; `by` names the command for the host's log."""
-    host = find_host(place.socket)
+    host = find_host(*place.sockets)
     try:
         answered = _ask_to_end(place, by)
         if host is not None:
@@ -511,7 +517,10 @@ def end_session(place: SessionPlace, *, by: str) -> SessionEnd:
 
 
 def _ask_to_end(place: SessionPlace, by: str) -> bool:
-    connection = connect(place)
+    try:
+        connection = connect(place)
+    except SessionError:  # it is there, but no socket leads to it
+        return False
     if connection is None:
         return True
     try:

@@ -86,7 +86,7 @@ class Connection:
             self.close()
 
     def send_error(self, error: SynapseError) -> None:
-        self.send(**{"is": "error", "kind": type(error).__name__, "text": error.message, "hint": error.hint})
+        self.send(**error_line(error))
         self.close()
 
     def answer(self, message: Mapping[str, object]) -> None:
@@ -141,6 +141,10 @@ class Connection:
             self._loop.add_writer(self._socket, self._write)
         else:
             self._loop.remove_writer(self._socket)
+
+
+def error_line(error: SynapseError) -> Line:
+    return {"is": "error", "kind": type(error).__name__, "text": error.message, "hint": error.hint}
 
 
 def handed_terminal(connection: Connection, environ: Mapping[str, str]) -> TerminalLink:

@@ -10,9 +10,7 @@ import gc
 import logging
 import os
 import signal
-import socket
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from synapse_tui import __version__
@@ -22,9 +20,9 @@ from synapse_tui.errors import SynapseError
 from synapse_tui.host import Host
 from synapse_tui.paths import UserPaths
 from synapse_tui.process_times import restrict_umask
-from synapse_tui.sessions.places import SessionPlace
 from synapse_tui.workspace import Handover, SavedAgent, SavedView, WorkspaceStore
 
+from .claim import SessionClaim
 from .display import Display, Opening
 from .logs import follow_log_level, log_to
 from .project import ProjectFiles
@@ -66,14 +64,21 @@ async def run_session(order: SessionOrder, handover: Handover | None = None) -> 
 
     `handover` has the agents of the previous version of this process.
     """
-    listener = socket.socket(fileno=os.dup(order.socket_fd))
-    remove_socket, key = _remover(Path(listener.getsockname()))
+    claim = SessionClaim(order.socket_fd)
+    if not await claim.take_or_hand_over():
+        log.info("session '%s' has a host already", order.name)
+        claim.listener.close()
+        return None
+    return await _run(order, claim, handover)
+
+
+async def _run(order: SessionOrder, claim: SessionClaim, handover: Handover | None) -> Succession | None:
     project = ProjectFiles(order.project, UserPaths.of_environment())
     host = project.new_host(order.folder)
     view = handover.extra.get("view") if handover is not None else None
     display = Display(host, project, order.name, Opening(view=view if isinstance(view, dict) else None))
-    server = SessionServer(listener, host, project, display, name=order.name)
-    store = WorkspaceStore(project.paths.workspaces, key)
+    server = SessionServer(claim, host, project, display, name=order.name)
+    store = WorkspaceStore(project.paths.workspaces, claim.place.key)
     lost: LostWorkspace | None = None
 
     def pending() -> tuple[SavedAgent, ...]:
@@ -122,7 +127,7 @@ async def run_session(order: SessionOrder, handover: Handover | None = None) -> 
             try:
                 await host.stop()
             finally:  # must come last: the next host uses the same ports and files
-                remove_socket()
+                claim.end()
         await server.close()
         display.farewell()
     return succession
@@ -140,17 +145,6 @@ def _handle_signals(display: Display) -> None:
         # Also sent when the system shuts down; the agents are then offered again.
         loop.add_signal_handler(number, display.stop, number.name)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-
-
-def _remover(path: Path) -> tuple[Callable[[], None], str]:
-    inode = path.stat().st_ino
-
-    def remove() -> None:
-        with contextlib.suppress(OSError):
-            if path.stat().st_ino == inode:
-                path.unlink()
-
-    return remove, SessionPlace(Path(), "", path).key
 
 
 def main() -> None:

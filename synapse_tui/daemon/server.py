@@ -18,9 +18,10 @@ from synapse_tui.content import plain
 from synapse_tui.errors import ConfigError, SessionError, SynapseError
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
-from synapse_tui.sessions.wire import Line, spec_from_json
+from synapse_tui.sessions.wire import Line, close_all, spec_from_json
 
-from .connection import Connection
+from .claim import SessionClaim
+from .connection import Connection, error_line
 from .display import Display
 from .project import ProjectFiles, check_any
 from .workspace import LostWorkspace
@@ -75,9 +76,10 @@ IDLE_SIZE = (120, 40)
 
 class SessionServer:
     def __init__(
-        self, listener: socket.socket, host: Host, project: ProjectFiles, display: Display, *, name: str
+        self, claim: SessionClaim, host: Host, project: ProjectFiles, display: Display, *, name: str
     ) -> None:
-        self._listener = listener
+        self._claim = claim
+        self._listeners = [claim.listener]
         self._host = host
         self._project = project
         self._display = display
@@ -94,25 +96,41 @@ class SessionServer:
         self.idle = False
         """Whether the session ended because it had no running agents and no clients."""
         self._closed = False
+        claim.listener.setblocking(False)
+        self._resume()
+        self._holding = asyncio.get_running_loop().create_task(claim.hold(self._listen_instead))
+
+    def _listen_instead(self, listener: socket.socket) -> None:
+        """Accept clients at a new socket, in place of those that were removed."""
+        self._pause_listeners()
+        for old in self._listeners:
+            old.close()
         listener.setblocking(False)
-        asyncio.get_running_loop().add_reader(listener, self._accept)
+        self._listeners = [listener]
+        self._resume()
 
     def refuse(self) -> None:
         """Stop accepting clients; new ones wait for the next version, or until the socket is removed."""
         self._closed = True
-        asyncio.get_running_loop().remove_reader(self._listener)
+        self._holding.cancel()
+        self._pause_listeners()
+
+    def _pause_listeners(self) -> None:
+        for listener in self._listeners:
+            asyncio.get_running_loop().remove_reader(listener)
 
     async def close(self) -> None:
         """Stop accepting clients and finish the requests in progress."""
         self.refuse()
-        self._listener.close()
+        for listener in self._listeners:
+            listener.close()
         await asyncio.gather(*self._working, return_exceptions=True)
         for connection in tuple(self._waiting):
             connection.close()
 
-    def _accept(self) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         try:
-            stream, _address = self._listener.accept()
+            stream, _address = listener.accept()
         except (BlockingIOError, ConnectionError):
             return
         except OSError as error:  # EMFILE, ENFILE ...: accept(2)
@@ -128,13 +146,13 @@ class SessionServer:
 
     def _pause(self, error: OSError) -> None:
         log.warning("no client can be taken: %s", error)
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(self._listener)
-        loop.call_later(ACCEPT_PAUSE, self._resume)
+        self._pause_listeners()
+        asyncio.get_running_loop().call_later(ACCEPT_PAUSE, self._resume)
 
     def _resume(self) -> None:
         if not self._closed:
-            asyncio.get_running_loop().add_reader(self._listener, self._accept)
+            for listener in self._listeners:
+                asyncio.get_running_loop().add_reader(listener, self._accept, listener)
 
     def _expire(self, connection: Connection) -> None:
         if connection in self._waiting:
@@ -163,6 +181,7 @@ class SessionServer:
             "info": self._info,
             "kill": self._kill,
             "handover": self._hand_over,
+            "listen": self._listen,
         }
         work = requests.get(str(line.get("do")))
         if work is None:
@@ -225,21 +244,39 @@ class SessionServer:
     async def _open(self, connection: Connection, line: Line) -> None:
         environ = _environ(line)
         again = await self._restored()
-        opened, warnings = [], list[str]()
+        opened, warnings, errors = [], list[str](), list[SynapseError]()
         columns, lines = IDLE_SIZE
         await self._read_files()
         for spec in _specs(line):
             session = self._open_again(spec) if again else None
             if session is None:
-                session = await self._host.open(spec, columns=columns, lines=lines, environ=environ)
+                try:
+                    session = await self._host.open(spec, columns=columns, lines=lines, environ=environ)
+                except SynapseError as error:
+                    if not line.get("each"):  # older clients expect all or an error
+                        raise
+                    errors.append(error)
+                    continue
             opened.append({"agent_id": session.agent_id, "endpoint": session.endpoint, "pid": session.pid})
             warnings += self._host.following.profile_warnings(session.agent_type)
         self.asked.set()  # HTTP is served after the application's first frame, which must not wait for this
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PUBLISHED_SECONDS):  # the caller may use them at once
                 for agent in opened:
-                    await self._host.published(str(agent["agent_id"]))
-        connection.answer({"is": "opened", "agents": opened, "session": self._name, "warnings": warnings})
+                    try:
+                        await self._host.published(str(agent["agent_id"]))
+                    except SessionError as error:
+                        errors.append(error)
+        failed = [error_line(error) for error in errors]
+        connection.answer(
+            {
+                "is": "opened",
+                "agents": opened,
+                "session": self._name,
+                "warnings": warnings,
+                "errors": failed,
+            }
+        )
 
     async def _restored(self) -> bool:
         """Wait while a workspace is restored unasked; its agents have first claim on names and ports.
@@ -299,6 +336,19 @@ class SessionServer:
     async def _kill(self, connection: Connection, line: Line) -> None:
         self._display.stop(_asker(connection, line), wanted=True)
         connection.answer({"is": "killed", "pid": os.getpid()})
+
+    async def _listen(self, connection: Connection, _line: Line) -> None:
+        """Accept the clients of a second host of this session, which ends."""
+        descriptors = connection.take_descriptors()
+        if len(descriptors) != 1 or self._closed:
+            close_all(descriptors)
+            raise SessionError("no socket was handed over, or the session ends", "try it again")
+        listener = socket.socket(fileno=descriptors[0])
+        listener.setblocking(False)
+        self._listeners.append(listener)
+        self._resume()
+        self._claim.add(Path(listener.getsockname()))
+        connection.answer({"is": "listening"})
 
     async def _hand_over(self, connection: Connection, line: Line) -> None:
         python = str(line.get("python", ""))

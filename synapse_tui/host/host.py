@@ -543,9 +543,13 @@ class Host:
             self._records.add(session, session.spec, project=self.project)
 
     async def published(self, agent_id: str) -> None:
-        """Wait until the agent is registered and its server answers, or until it is closed."""
+        """Wait until the agent is registered and its server answers, or until it is closed.
+
+        Raises:
+            SessionError: It runs, but its record could not be written.
+        """
         await self._servers.served(agent_id)
-        await self._records.written()
+        await self._records.written(agent_id)
 
     async def hand_over(self) -> Handover:
         """Stop and leave every agent to the next host version; no other method may be called afterwards.

@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.errors import SynapseError
+from synapse_tui.errors import SessionError, SynapseError
 from synapse_tui.events import EventBus, Notice, PeersChanged
+from synapse_tui.files import write_advice
 from synapse_tui.model import AgentSpec
 from synapse_tui.process_times import process_name, process_start
 from synapse_tui.registry import Record, RecordChanges, Registry
@@ -102,8 +103,8 @@ class RecordKeeper:
         self._events = events
         self._records: dict[str, Record] = {}
         """Current records by agent id."""
-        self._unwritten: set[str] = set()
-        """Agents whose records could not be written, already reported."""
+        self._unwritten: dict[str, OSError] = {}
+        """Why agents' records could not be written; already reported."""
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="registry")
 
     def add(self, session: AgentSession, spec: AgentSpec, *, project: Path) -> None:
@@ -127,9 +128,12 @@ class RecordKeeper:
         self._records[session.agent_id] = record
         self._submit(record.agent_id, lambda: self._registry.register(record))
 
-    async def written(self) -> None:
-        """Wait for pending writes."""
+    async def written(self, agent_id: str) -> None:
+        """Wait for pending writes; raises SessionError if the agent's record could not be written."""
         await asyncio.get_running_loop().run_in_executor(self._writer, lambda: None)
+        error = self._unwritten.get(agent_id)
+        if error is not None:
+            raise SessionError(_unwritten_text(agent_id, error), write_advice(error))
 
     def update(self, session: AgentSession) -> None:
         """Update an agent's record if its name, state or process has changed."""
@@ -179,12 +183,15 @@ class RecordKeeper:
                 log.exception("record was not written", extra={"agent_id": agent_id})
                 loop.call_soon_threadsafe(self._report, agent_id, error)
             else:
-                self._unwritten.discard(agent_id)
+                self._unwritten.pop(agent_id, None)
 
         self._writer.submit(run)
 
     def _report(self, agent_id: str, error: OSError) -> None:
         if agent_id not in self._unwritten:
-            self._unwritten.add(agent_id)
-            text = f"{agent_id} cannot be found by other programs: {error}"
-            self._events.publish(Notice(text, "warning", agent_id))
+            self._unwritten[agent_id] = error
+            self._events.publish(Notice(_unwritten_text(agent_id, error), "warning", agent_id))
+
+
+def _unwritten_text(agent_id: str, error: OSError) -> str:
+    return f"{agent_id} cannot be found by other programs: {error.strerror or error}"

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -20,7 +20,7 @@ from typing import Any
 from synapse_tui import __version__
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import SessionError
-from synapse_tui.files import private_folder
+from synapse_tui.files import make_folder, private_folder
 
 from .places import SessionPlace
 from .wire import VERSION, Line, LineBuffer, encode, send_request
@@ -35,22 +35,42 @@ END_SECONDS = 15.0
 """Seconds that a host may take to end its agents."""
 END_PAUSE = 0.05
 """Seconds between checks whether the host has ended."""
+BIND_SECONDS = 4.0
+"""Seconds that a host may take to notice that its socket is gone and to bind another."""
 
 
 def connect(place: SessionPlace) -> socket.socket | None:
-    """Connect to a session's host; None if there is none. Raises SessionError if it cannot be used."""
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        connection.connect(str(place.socket))
-    except (FileNotFoundError, ConnectionRefusedError):
-        connection.close()
-        return None
-    except OSError as error:
-        connection.close()
-        raise SessionError(
-            f"session '{place.name}' cannot be reached: {error.strerror}", f"look at {place.socket}"
-        ) from error
+    """Connect to a session's host; None if there is none. Raises SessionError if it cannot be used.
+
+    A host whose socket was deleted binds it again, which is waited for.
+    """
+    deadline = time.monotonic() + BIND_SECONDS
+    while (connection := connect_at_once(place)) is None and place.has_host:
+        if time.monotonic() > deadline:
+            raise SessionError(
+                f"the host of session '{place.name}' is running, but its socket is gone",
+                f"it may be stopped, or run in another container; 'synapse-tui kill {place.key}' ends it",
+            )
+        time.sleep(END_PAUSE)
     return connection
+
+
+def connect_at_once(place: SessionPlace) -> socket.socket | None:
+    """Connect to a session's host; None if it does not listen at present."""
+    for path in place.sockets:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connection.connect(str(path))
+        except (FileNotFoundError, ConnectionRefusedError):
+            connection.close()
+        except OSError as error:
+            connection.close()
+            raise SessionError(
+                f"session '{place.name}' cannot be reached: {error.strerror}", f"look at {path}"
+            ) from error
+        else:
+            return connection
+    return None
 
 
 def is_there(place: SessionPlace) -> bool:
@@ -64,7 +84,7 @@ def is_there(place: SessionPlace) -> bool:
 def time_to_start(place: SessionPlace) -> float:
     """Return the seconds that a starting host may still take to answer; 0 once its time is over."""
     with contextlib.suppress(OSError):
-        age = time.time() - place.socket.stat().st_mtime  # every host binds a new socket
+        age = time.time() - place.sockets[0].stat().st_mtime  # every host binds a new socket
         return max(0.0, START_SECONDS - max(0.0, age))
     return 0.0
 
@@ -103,19 +123,19 @@ def connect_or_start(
         return connection, False
     try:
         with locked(place):
-            connection = connect(place)  # another client may have been first
-            if connection is not None:
-                return connection, False
-            _start(place, folder, logs, environ)
+            connection = connect_at_once(place)  # another client may have been first
+            started = connection is None and not place.has_host
+            if started:
+                _start(place, folder, logs, environ)
     except OSError as error:  # the lock, the socket or the log
         raise SessionError(
             f"session '{place.name}' cannot be started: {error.filename}: {error.strerror}",
             "see that it can be written; HOME and XDG_RUNTIME_DIR say where",
         ) from error
-    connection = connect(place)
+    connection = connection or connect(place)
     if connection is None:
         raise host_failed(place, logs)
-    return connection, True
+    return connection, started
 
 
 def host_log(place: SessionPlace, logs: Path) -> Path:
@@ -139,6 +159,7 @@ def host_failed(place: SessionPlace, logs: Path) -> SessionError:
 @contextlib.contextmanager
 def locked(place: SessionPlace) -> Iterator[None]:
     """Lock a session, to start or remove it."""
+    make_folder(place.lock.parent)
     descriptor = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -209,8 +230,14 @@ def request(do: str, **fields: object) -> dict[str, object]:
     return {"version": VERSION, "build": __version__, "do": do, **fields}
 
 
-def ask(connection: socket.socket, message: Mapping[str, object], *, timeout: float | None = None) -> Line:
-    """Send a request, return the host's only answer and close the connection.
+def ask(
+    connection: socket.socket,
+    message: Mapping[str, object],
+    *,
+    timeout: float | None = None,
+    descriptors: Sequence[int] = (),
+) -> Line:
+    """Send a request with descriptors, return the host's only answer and close the connection.
 
     `timeout` is in seconds; None waits indefinitely.
 
@@ -222,7 +249,7 @@ def ask(connection: socket.socket, message: Mapping[str, object], *, timeout: fl
     with connection:
         connection.settimeout(timeout)
         try:
-            send_request(connection, message)
+            send_request(connection, message, descriptors)
             buffer = LineBuffer()
             while data := connection.recv(65536):
                 for line in buffer.feed(data):
@@ -302,8 +329,12 @@ class RemoteError(SessionError):
 def checked(line: Line) -> Line:
     """Return the line; raises RemoteError if it reports an error."""
     if line.get("is") == "error":
-        raise RemoteError(str(line.get("text", "")), str(line.get("hint", "")), str(line.get("kind", "")))
+        raise remote_error(line)
     return line
+
+
+def remote_error(line: Line) -> RemoteError:
+    return RemoteError(str(line.get("text", "")), str(line.get("hint", "")), str(line.get("kind", "")))
 
 
 def attach(

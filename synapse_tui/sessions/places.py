@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from synapse_tui.dataclass import dataclass
@@ -27,6 +29,7 @@ class SessionPlace:
     Attributes:
         project: Folder of its project, a real path.
         name: By default, the name of the project's folder.
+        socket: Where its host listens if it was started in this environment; `sockets` are all candidates.
     """
 
     project: Path
@@ -45,7 +48,39 @@ class SessionPlace:
 
     @property
     def lock(self) -> Path:
-        return self.socket.with_suffix(".lock")
+        """Locked by whoever starts the session's host, or binds or removes its socket."""
+        if not socket_home(self.socket):
+            return self.socket.with_suffix(".lock")
+        return UserPaths.of_environment().sessions / f"{self.socket.stem}.lock"
+
+    @property
+    def record(self) -> Path | None:
+        """The file that the session's host keeps locked, and that names the socket where it listens.
+
+        It is in the home folder, which a session belongs to; XDG_RUNTIME_DIR differs between logins and in
+        cron, and its folder is deleted at the last logout. None for hosts of versions without home folders.
+        """
+        if not socket_home(self.socket):
+            return None
+        return UserPaths.of_environment().sessions / f"{self.socket.stem}.host"
+
+    @property
+    def sockets(self) -> tuple[Path, ...]:
+        """Where the session's host may listen: the recorded socket first."""
+        recorded = _recorded(self.record, self.socket.name) if self.record is not None else None
+        return (self.socket,) if recorded in (None, self.socket) else (recorded, self.socket)
+
+    @property
+    def has_host(self) -> bool:
+        """Whether a live process holds the record, even if it cannot be reached."""
+        if self.record is None:
+            return False
+        with contextlib.suppress(OSError), _opened(self.record) as descriptor:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
 
 
 def place_of(project: Path, name: str = "", *, environ: Mapping[str, str]) -> SessionPlace:
@@ -73,6 +108,27 @@ def place_of(project: Path, name: str = "", *, environ: Mapping[str, str]) -> Se
     make_folder(home)
     socket = sockets_folder(environ) / f"{key}-{home_key(home)}.sock"
     return SessionPlace(project, name or default, socket)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(path, flags)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _recorded(record: Path, name: str) -> Path | None:
+    with contextlib.suppress(OSError), _opened(record) as descriptor:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        path = Path(os.fsdecode(os.read(descriptor, 4 * MAX_SOCKET_PATH).partition(b"\n")[0]))
+        # In a folder of another user, their process could pose as the host.
+        if path.is_absolute() and path.name == name and _is_ours(path.parent):
+            return path
+    return None
 
 
 def home_key(home: Path) -> str:

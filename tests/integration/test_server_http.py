@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -16,7 +17,7 @@ import pytest
 
 from synapse_tui.a2a.network import LoopbackSockets, bind_loopback, free_port
 from synapse_tui.a2a.server import AgentServer
-from synapse_tui.errors import PortsExhausted
+from synapse_tui.errors import PortsExhausted, SpawnError
 from synapse_tui.model import USER, MessageRequest, Task
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import BODY, Connection, http, running
@@ -292,6 +293,21 @@ def test_a_full_range_is_told() -> None:
         assert caught.value.hint
     finally:
         taken.close()
+
+
+def test_a_port_is_not_called_taken_where_descriptors_ran_out() -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, limits[1]))
+    try:
+        for bind in (lambda: free_port(range(20000, 20020)), lambda: bind_loopback(20000)):
+            with pytest.raises(SpawnError, match="Too many open files") as caught:
+                bind()
+            assert not isinstance(caught.value, PortsExhausted)
+            assert "ulimit" in caught.value.hint
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 async def test_a_long_poll_ends_when_the_caller_leaves() -> None:
