@@ -23,6 +23,8 @@ ALL = "all"
 
 _IDENTITY = re.compile(r"[0-9a-f]{1,64}")
 _SHORTEST_IDENTITY = 8
+_PORT = re.compile(r"[1-9]\d{3,4}")
+_PORT_START = re.compile(r"[1-9]\d{0,4}")
 _AGENT_ID = re.compile(r"synapse-(?P<type>.+)-(?P<port>\d{1,5})")
 
 
@@ -161,6 +163,40 @@ def could_be(text: str, candidates: Sequence[Address], *, sender: str = "") -> b
     return bool(_IDENTITY.fullmatch(start)) and any(
         _identity(candidate).startswith(start) for candidate in others if not candidate.external
     )
+
+
+def names_agent(word: str, types: Collection[str]) -> bool:
+    """Whether a word can only be an agent's address, even if there is no such agent.
+
+    That is `type-port` and `synapse-type-port`, with a known type.
+    """
+    start = fold(word)
+    rest = next((start.removeprefix(form) for form in _before_port(types) if start.startswith(form)), "")
+    return bool(_PORT.fullmatch(rest))
+
+
+def could_name_agent(text: str, types: Collection[str]) -> bool:
+    """Whether a word of which `names_agent` is true begins with the text."""
+    start = fold(text)
+    return any(
+        form.startswith(start) or (start.startswith(form) and _PORT_START.fullmatch(start.removeprefix(form)))
+        for form in _before_port(types)
+    )
+
+
+def _before_port(types: Collection[str]) -> list[str]:
+    return [fold(form) for kind in types for form in (f"{kind}-", agent_id_for(kind, 0)[:-1])]
+
+
+def means_itself(address: str, candidates: Sequence[Address], sender: str) -> bool:
+    """Whether an address is a form of the sender's own."""
+    own = (candidate for candidate in candidates if candidate.agent_id == sender)
+    return any(fold(address) in _folded_forms(candidate) for candidate in own)
+
+
+def is_elsewhere(address: str, candidates: Sequence[Address]) -> bool:
+    """Whether an address would mean an agent of another project there."""
+    return any(_would_mean(candidate, fold(address)) for candidate in candidates)
 
 
 def complete(text: str, candidates: Sequence[Address], *, sender: str = "") -> list[Completion]:

@@ -221,7 +221,10 @@ class SynapseApp(Shell):
 
     def _make_view(self, session: AgentSession) -> PaneView:
         mentions: Interceptor = MentionInterceptor(
-            addresses=self.host.addresses, sender=session.agent_id, clock=monotonic
+            addresses=self.messages.addresses,
+            sender=session.agent_id,
+            clock=monotonic,
+            types=tuple(self.host.profiles.profiles),
         )
         return PaneView(session, interceptor=mentions)
 
@@ -440,7 +443,8 @@ class SynapseApp(Shell):
     def on_terminal_view_mentioned(self, message: TerminalView.Mentioned) -> None:
         pane, mention = self.pane_of(message.view), message.mention
         if pane is not None:
-            self.messages.send_mention(pane.agent_id, mention.address, mention.text, mention.priority)
+            send = self.messages.send_mention if mention.targets else self.messages.keep_mention
+            send(pane.agent_id, mention.address, mention.text, mention.priority)
 
     def on_terminal_view_status_changed(self, message: TerminalView.StatusChanged) -> None:
         pane = self.pane_of(message.view)

@@ -9,12 +9,25 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
 from enum import Enum, auto
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from synapse_tui.addresses import ALL, Address, Completion, complete, could_be, fold, resolve, shortest_form
+from synapse_tui.addresses import (
+    ALL,
+    Address,
+    Completion,
+    complete,
+    could_be,
+    could_name_agent,
+    fold,
+    is_elsewhere,
+    means_itself,
+    names_agent,
+    resolve,
+    shortest_form,
+)
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import (
     AddressError,
@@ -24,6 +37,7 @@ from synapse_tui.errors import (
     InvalidValue,
     SynapseError,
 )
+from synapse_tui.language import tr
 from synapse_tui.model import DEFAULT_PRIORITY, check_priority
 
 T = TypeVar("T")
@@ -78,8 +92,8 @@ class Pasted:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    address: str  # `all`, or an exact agent id
-    targets: tuple[Address, ...]
+    address: str  # `all`, an exact agent id or, without targets, as typed
+    targets: tuple[Address, ...]  # none: the message is kept until an agent has the address
     text: str
     priority: int = DEFAULT_PRIORITY
 
@@ -316,8 +330,11 @@ class Step(Enum):
 class Overlay(Generic[T]):
     """One mention, starting at its `@`."""
 
-    def __init__(self, *, addresses: Callable[[], Sequence[Address]], sender: str) -> None:
+    def __init__(
+        self, *, addresses: Callable[[], Sequence[Address]], sender: str, types: Collection[str] = ()
+    ) -> None:
         self._addresses = addresses
+        self._types = types
         self._sender = sender
         self.draft: Draft[T] = Draft()
         self.message: Mention | None = None
@@ -326,6 +343,9 @@ class Overlay(Generic[T]):
         )
         self._targets: tuple[Address, ...] = ()
         self._choices: tuple[Completion, ...] = ()
+        # the choices for a message to an agent that is not running; None if it was when its address was typed
+        self._here: Completion | None = None
+        self._later: Completion | None = None
         self._selected = 0
         self._chosen = False
         self._problem = ""
@@ -340,6 +360,9 @@ class Overlay(Generic[T]):
         address = self.draft.text(0, start - 1) if start else text
         priority, _ = self._read_priority(text) if start else (DEFAULT_PRIORITY, text)
         choices = self._choices if start else tuple(self._completions())
+        problem = self._standing_problem()
+        if self._is_back(problem):
+            choices = ()
         marked = not start or self._chosen
         return MentionView(
             composing=self.composing,
@@ -350,7 +373,7 @@ class Overlay(Generic[T]):
             completions=choices,
             selected=min(self._selected, len(choices) - 1) if marked else -1,
             priority=priority if 1 <= priority <= 5 else DEFAULT_PRIORITY,
-            problem=self._problem or self._standing_problem(),
+            problem=self._problem or problem,
         )
 
     def press(self, event: MentionKey, token: T) -> Step:
@@ -383,7 +406,10 @@ class Overlay(Generic[T]):
         self.draft.insert(text, token)
         self._selected, self._chosen = 0, False
         body = self._body()
-        may_go_on = not MARKS & set(body) and could_be(body, self._addresses(), sender=self._sender)
+        may_go_on = not MARKS & set(body) and (
+            could_be(body, self._addresses(), sender=self._sender)
+            or could_name_agent(body, self._known_types())
+        )
         if len(self.draft) == 1 or may_go_on:
             return Step.KEPT
         self.draft.remove(len(self.draft) - 1, len(self.draft))
@@ -398,12 +424,37 @@ class Overlay(Generic[T]):
             self._choices = tuple(Completion(self._form(agent), (agent,)) for agent in agents)
             self._compose((), token)
         except AgentNotFound:
-            return Step.REFUSED
+            if means_itself(body, self._addresses(), self._sender) or not self._names_agent(body):
+                return Step.REFUSED
+            self._compose_to_absent(token)
         except AgentExited:
-            self._compose((), token)  # the agent may be restarted before Enter; until then Enter is refused
+            self._compose_to_absent(token)
         else:
             self._compose(targets, token)
         return Step.KEPT
+
+    def _known_types(self) -> set[str]:
+        return {
+            *self._types,
+            *(agent.agent_type for agent in self._addresses() if agent.local and not agent.external),
+        }
+
+    def _names_agent(self, body: str) -> bool:
+        return names_agent(body, self._known_types())
+
+    def _compose_to_absent(self, token: T) -> None:
+        """Compose a message to an agent that is not running, and offer what else can become of it.
+
+        The agent may start before Enter; until then Enter is refused unless something was chosen.
+        """
+        self._here = Completion(tr("send it here"), ())
+        self._later = Completion(tr("keep it until that agent is back"), ())
+        others = [each for each in complete("", self._addresses(), sender=self._sender) if each.text != ALL]
+        self._choices = (self._here, *others, self._later)
+        self._compose((), token)
+
+    def _is_back(self, problem: str) -> bool:
+        return self._here is not None and not self._chosen and not problem
 
     def _compose(self, targets: Sequence[Address], token: T | None) -> None:
         self.draft.insert(" ", token)
@@ -473,11 +524,12 @@ class Overlay(Generic[T]):
         self.draft.remove(self._prefix - 1, self._prefix)
         self._prefix = 0
         self._targets = self._choices = ()
+        self._here = self._later = None
         self._selected, self._chosen = 0, False
 
     def _label(self) -> str:
         if self._choices and not self._chosen:
-            return ""
+            return self._body_of_address() if self._is_back(self._standing_problem()) else ""
         if self._choices:
             return self._choices[self._selected].text
         if not self._targets:
@@ -487,6 +539,8 @@ class Overlay(Generic[T]):
         return f"{ALL} ({len(self._targets)})"
 
     def _send(self) -> Step:
+        if self._choice is not None and self._choice is self._here:
+            return Step.REFUSED  # this agent gets all that was typed, and Enter
         try:
             self.message = self._read_message()
         except (AddressError, InvalidValue) as error:
@@ -499,7 +553,9 @@ class Overlay(Generic[T]):
             return ""
         try:
             check_priority(self._read_priority(self.draft.text(self._prefix))[0])
-            if not self._choices or self._chosen:
+            if self._choice is None and self._choices and self._here is None:
+                return ""  # ambiguous: the choices say so
+            if self._choice is None or self._choice.targets:
                 self._resolve_targets()
         except (AddressError, InvalidValue) as error:
             return _explain(error)
@@ -510,14 +566,32 @@ class Overlay(Generic[T]):
         check_priority(priority)
         if not text.strip():
             raise InvalidValue("there is no message yet", "type it, or press Esc")
-        if self._choices and not self._chosen:
+        if self._choice is not None and self._choice is self._later:
+            return Mention(fold(self._body_of_address()), (), text.strip(), priority)
+        if self._choices and not self._chosen and self._here is None:
             raise AmbiguousAddress(fold(self._body_of_address()), [choice.text for choice in self._choices])
         targets = self._resolve_targets()
-        address = ALL if self._means_all() else targets[0].agent_id
+        address = ALL if self._means_all() and self._choice is None else targets[0].agent_id
         return Mention(address, tuple(targets), text.strip(), priority)
 
+    @property
+    def _choice(self) -> Completion | None:
+        return self._choices[self._selected] if self._choices and self._chosen else None
+
     def _resolve_targets(self) -> list[Address]:
-        return resolve(self._address(), self._addresses(), sender=self._sender)
+        address = self._address()
+        try:
+            return resolve(address, self._addresses(), sender=self._sender)
+        except AgentExited as error:
+            if self._here is None:
+                raise
+            raise AgentExited(error.message, "choose what to do with it") from error
+        except AgentNotFound as error:
+            if self._here is None or is_elsewhere(address, self._addresses()):
+                raise
+            raise AgentNotFound(
+                f"no agent {fold(address)} is running", "choose what to do with it"
+            ) from error
 
     def _body_of_address(self) -> str:
         return self.draft.text(1, self._prefix - 1)
@@ -526,8 +600,12 @@ class Overlay(Generic[T]):
         return fold(self._body_of_address()) == ALL
 
     def _address(self) -> str:
-        targets = self._choices[self._selected].targets if self._choices else self._targets
-        return self._body_of_address() if self._means_all() or not targets else targets[0].agent_id
+        if self._here is not None:
+            targets = self._choice.targets if self._choice is not None else ()
+        else:
+            targets = self._choices[self._selected].targets if self._choices else self._targets
+            targets = () if self._means_all() else targets
+        return self._body_of_address() if not targets else targets[0].agent_id
 
     def _read_priority(self, text: str) -> tuple[int, str]:
         """Return the priority, and the message without its leading `!N` (which may be full-width)."""
@@ -570,9 +648,15 @@ _ONLY_EMPTIES: Final = frozenset(
 
 class MentionInterceptor(Generic[T]):
     def __init__(
-        self, *, addresses: Callable[[], Sequence[Address]], sender: str, clock: Callable[[], float]
+        self,
+        *,
+        addresses: Callable[[], Sequence[Address]],
+        sender: str,
+        clock: Callable[[], float],
+        types: Collection[str] = (),  # known types of agents, running or not
     ) -> None:
         self._addresses = addresses
+        self._types = types
         self._sender = sender
         self._clock = clock
         self._overlay: Overlay[T] | None = None
@@ -648,7 +732,7 @@ class MentionInterceptor(Generic[T]):
             if not self._opens(event, composer):
                 self._note_passed(event)
                 return Outcome((token,))
-            self._overlay = Overlay(addresses=self._addresses, sender=self._sender)
+            self._overlay = Overlay(addresses=self._addresses, sender=self._sender, types=self._types)
             self._probation_until = self._doubtful_until
         return self._follow(self._overlay, self._overlay.press(event, token), event, token)
 

@@ -195,9 +195,17 @@ def unknown_task(task_id: str) -> TaskNotFound:
     return TaskNotFound(f"there is no task '{task_id[:40]}'", "GET /tasks lists them")
 
 
-def find_task(agent: HostedAgent, task_id: str, caller: Visitor | None = None) -> Task:
-    """Find a task in memory by its id or a unique prefix, if the caller may see it."""
-    found = [task for task in agent.tasks.starting(task_id) if caller is None or caller.may_see(task)]
+def find_task(
+    agent: HostedAgent, task_id: str, caller: Visitor | None = None, *, by_sender: bool = False
+) -> Task:
+    """Find a task in memory by its id or a unique prefix, if the caller may see it.
+
+    With `by_sender`, an unknown id may also be that of the sender's own task.
+    """
+    named = agent.tasks.starting(task_id)
+    if not named and by_sender:
+        named = [task for task in agent.tasks.starting_at_sender(task_id) if not task.outgoing]
+    found = [task for task in named if caller is None or caller.may_see(task)]
     if not found:
         raise unknown_task(task_id)
     if len(found) > 1:

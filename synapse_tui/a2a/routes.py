@@ -210,7 +210,9 @@ async def reply(
     task_id: str, body: SendBody, agent: Agent, verified_id: VerifiedId, files: Files
 ) -> SentTask:
     _check_own(agent, verified_id)
-    return await _reply(agent, find_task(agent, task_id).id, body, verified_id, files)
+    # An agent may have been given the id of the sender's own task, for example in the message's text.
+    named = find_task(agent, task_id, by_sender=True)
+    return await _reply(agent, named.id, body, verified_id, files)
 
 
 async def _reply(

@@ -185,27 +185,34 @@ def check_profile(name: str, project: Path, paths: UserPaths) -> None:
 
 
 @click.command(name="stop", cls=Command)
-@click.argument("agent", metavar="ID|NAME|PROFILE", shell_complete=complete_agents)
+@click.argument(
+    "agents", metavar="ID|NAME|PROFILE...", nargs=-1, required=True, shell_complete=complete_agents
+)
 @click.option("--all", "every", is_flag=True, help="Stop all matching agents, not just one.")
 @json_option
 @click.pass_context
-def stop_command(context: click.Context, /, agent: str, *, every: bool, as_json: bool) -> None:
-    """Stop an agent, given by id, by name, or by profile if only one of its agents runs in this project.
+def stop_command(context: click.Context, /, agents: tuple[str, ...], *, every: bool, as_json: bool) -> None:
+    """Stop agents, given by id, by name, or by profile if only one of its agents runs in this project.
 
-    For agents of other projects, give the id. A session ends with its last agent. Undelivered messages are
-    kept until the agent is opened again.
+    For agents of other projects, give the id. If one is not found, none is stopped. A session ends with its
+    last agent. Undelivered messages are kept until the agent is opened again.
 
     Examples:
-      synapse stop alice
+      synapse stop alice bob
       synapse stop claude --all
     """
-    found = find_agents(agent)
-    if len(found) > 1 and not every:
-        ids = ", ".join(agent_id for _, agent_id in found)
-        raise AgentNotFound(f"'{agent}' matches {len(found)} agents: {ids}", "name one of them, or add --all")
+    meant: dict[str, RunningSession] = {}
+    for agent in agents:
+        found = find_agents(agent)
+        if len(found) > 1 and not every:
+            ids = ", ".join(agent_id for _, agent_id in found)
+            raise AgentNotFound(
+                f"'{agent}' matches {len(found)} agents: {ids}", "name one of them, or add --all"
+            )
+        meant |= {agent_id: session for session, agent_id in found}
     data: list[dict[str, object]] = []
     errors: list[SynapseError] = []
-    for session, agent_id in found:
+    for agent_id, session in meant.items():
         try:
             kept, left = _stop(session, agent_id)
         except SynapseError as error:

@@ -208,18 +208,22 @@ def export_command(*, form: str, query: str, output: Path | None, **filters: Any
     "--days",
     metavar="N",
     type=click.IntRange(0, 100_000),
-    required=True,
-    help="Keep the last N days.",
+    help="Keep the last N days; default: a2a.retention_days.",
 )
 @click.option("--dry-run", is_flag=True, help="Only print how many would be removed.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
-def cleanup_command(*, days: int, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Remove tasks of all projects that ended more than N days ago; hosts do this after a2a.retention_days.
+def cleanup_command(*, days: int | None, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Remove tasks of all projects that ended more than N days ago, as hosts do.
 
     Examples:
       synapse history cleanup --days 90 --dry-run
     """
+    if days is None:
+        caller = Caller.of()
+        days = Layers(caller, Path(caller.project)).load().number("a2a.retention_days")
+        if not days:
+            raise InvalidValue("ended tasks are kept forever (a2a.retention_days is 0)", "give --days N")
     before = datetime.now(UTC) - timedelta(days=days)
     with _archive() as archive:
         count = archive.clean(before, dry=True)

@@ -477,6 +477,7 @@ def _names(kept: Undelivered) -> tuple[str, ...]:
 
 
 @click.command(name="inbox", cls=Command)
+@click.argument("owner", metavar="[AGENT]", default="", shell_complete=complete_agents)
 @click.option(
     "--agent",
     metavar="AGENT",
@@ -487,16 +488,19 @@ def _names(kept: Undelivered) -> tuple[str, ...]:
 @click.option("--keep", is_flag=True, help="Do not mark them as read.")
 @json_option
 @click.pass_context
-def inbox_command(context: click.Context, agent: str, keep: bool, as_json: bool) -> None:
+def inbox_command(context: click.Context, owner: str, agent: str, keep: bool, as_json: bool) -> None:
     """Print the unread messages and mark them as read.
 
-    These are messages of priority 1 if the setting a2a.info is `inbox`. Outside an agent and without --agent,
+    These are messages of priority 1 if the setting a2a.info is `inbox`. Outside an agent and without AGENT,
     all inboxes of this project are printed and nothing is marked.
 
     Examples:
       synapse inbox
-      synapse inbox --agent claude --keep
+      synapse inbox claude --keep
     """
+    if owner and agent and owner != agent:
+        raise InvalidValue(f"two agents are named: {owner} and {agent}", "name one")
+    agent = owner or agent
     caller = Caller.of()
     client, who = caller.client(), caller.agent_id
     inbox = Inbox()
@@ -508,7 +512,7 @@ def inbox_command(context: click.Context, agent: str, keep: bool, as_json: bool)
     else:
         inbox.show(who, named=bool(agent))
         if inbox.found and not marking and not keep:
-            note("not marked as read: to mark them, name an agent with --agent")
+            note("not marked as read: to mark them, name an agent")
     if marking:
         # Mark only what was certainly printed, so that nothing is lost if the reader of the pipe exits early.
         sys.stdout.flush()

@@ -167,6 +167,7 @@ class TaskStore:
         self._tasks: dict[str, Task] = {}
         self._by_caller = TaskIndex(lambda task: task.caller)
         self._by_prefix = TaskIndex(lambda task: task.id[:MIN_PREFIX])
+        self._by_peer_prefix = TaskIndex(lambda task: peer_task(task)[:MIN_PREFIX].lower() or None)
         self._by_message = TaskIndex(_message_key)
         self._by_answered = TaskIndex(lambda task: _word(task.metadata.get("in_reply_to")))
         self._by_followed = TaskIndex(lambda task: (task.follows or None) if not task.state.final else None)
@@ -174,6 +175,7 @@ class TaskStore:
         self._indexes = (
             self._by_caller,
             self._by_prefix,
+            self._by_peer_prefix,
             self._by_message,
             self._by_answered,
             self._by_followed,
@@ -278,6 +280,14 @@ class TaskStore:
             return []
         alike = self._by_prefix[prefix.lower()[:MIN_PREFIX]]
         return [self._tasks[each] for each in alike if each.startswith(prefix.lower())]
+
+    def starting_at_sender(self, prefix: str) -> list[Task]:
+        """Return the tasks that their senders know by an id with this prefix, oldest first."""
+        if len(prefix) < MIN_PREFIX:
+            return []
+        wanted = prefix.lower()
+        alike = (self._tasks[each] for each in self._by_peer_prefix[wanted[:MIN_PREFIX]])
+        return [task for task in alike if peer_task(task).lower().startswith(wanted)]
 
     def newest(self, caller: str | None = None) -> Iterator[Task]:
         """Iterate over tasks from the newest on, optionally of one caller.

@@ -76,6 +76,7 @@ class EventReader:
     async def show_all(self) -> None:
         for session in list(self._host.agents.values()):
             await self._main.add_agent(session)
+        self._messages.send_kept()
         for agent in self._host.externals.agents:
             await self._sync_conversation(agent.alias)
         self._main.show_tasks()
@@ -98,6 +99,7 @@ class EventReader:
     def _added(self, event: AgentAdded) -> Pending:
         session = self._host.agents.get(event.agent_id)
         self._main.show_peers()
+        self._messages.send_kept()
         if session is None:
             return None
         self._appearance.set_colours(session)
@@ -112,6 +114,7 @@ class EventReader:
 
     @_read.register
     def _renamed(self, _event: AgentRenamed) -> Pending:
+        self._messages.send_kept()
         self._main.show_agents()
         self._main.show_tasks()
         return None
@@ -128,6 +131,7 @@ class EventReader:
         session = self._host.agents.get(event.agent_id)
         if session is not None and state is AgentState.STARTING:
             self._appearance.set_colours(session)
+        self._messages.send_kept()
         self._main.show_agents()
         for composer in self._open(Composer):
             composer.show_news()
@@ -229,6 +233,7 @@ class EventReader:
 
     @_read.register
     def _peers_changed(self, _event: PeersChanged) -> Pending:
+        self._messages.send_kept()
         self._main.show_peers()
         return None
 

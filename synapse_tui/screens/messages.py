@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,10 +16,10 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from synapse_tui.addresses import resolve
+from synapse_tui.addresses import Address, resolve
 from synapse_tui.content import Artifact, artifact_words, part_words
 from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import SynapseError
+from synapse_tui.errors import AddressError, SynapseError
 from synapse_tui.language import tr
 from synapse_tui.messages.outbox import HELD_BY_USER, NO_PROFILE
 from synapse_tui.messages.records import Change
@@ -45,6 +46,7 @@ log = logging.getLogger(__name__)
 FAILED = Mark("×", "fail", tr("failed"))
 SENDING = Mark("○", "faint", tr("sending"))
 SENT = Mark("→", "work", tr("sent"))
+KEPT = Mark("○", "faint", tr("kept"))
 TITLE_ROOM = 58  # characters up to which a pane's title names each of several receivers
 NAME_CELLS = 18
 MOST_MARKDOWN = 20_000  # characters of an answer from which it is shown as plain text
@@ -67,6 +69,8 @@ class MessageActions:
         self.folder = self._host.folder
         self.templates = self._host.paths.templates
         self._drafts: list[Draft] = []  # unsent drafts, the most recent last
+        self._kept: list[tuple[str, Draft]] = []  # pane, and the draft to send once its receiver runs
+        self._known: dict[str, Address] = {}  # agents of the project, running or closed, by id
         # pane in focus and agent that the user wrote to, the most recent last
         self._partners: list[tuple[str, str]] = []
         self._sent: dict[
@@ -101,6 +105,7 @@ class MessageActions:
 
     def compose(self, begin: Draft, then: Callable[[str], object]) -> None:
         """Open the composer and keep the draft until it is sent."""
+        self._kept = [each for each in self._kept if each[1] is not begin]  # from now on the user sends it
 
         def keep(draft: Draft) -> None:
             if draft != begin:
@@ -171,6 +176,36 @@ class MessageActions:
             self.follow(agent_id, receipts)
 
         self._app.spawn(send())
+
+    def addresses(self) -> list[Address]:
+        """All receivers of mentions; agents of the project that were closed meanwhile have ended."""
+        found = self._host.addresses()
+        present = {each.agent_id for each in found}
+        closed = [each for each in self._known.values() if each.agent_id not in present]
+        self._known |= {each.agent_id: each for each in found if each.local and not each.external}
+        return [*found, *(replace(each, live=False) for each in closed)]
+
+    def keep_mention(self, agent_id: str, address: str, text: str, priority: int) -> None:
+        """Keep a mention as a draft until an agent has the address; the composer opens it before."""
+        draft = Draft((address,), text, priority)
+        self._drafts.append(draft)
+        self._kept.append((agent_id, draft))
+        self._main.show_delivery(agent_id, Delivery(KEPT, tr(f"{address}: kept until it is back")))
+        self._app.notice(f"kept until {address} is back: writing a message opens it")
+        self.send_kept()
+
+    def send_kept(self) -> None:
+        """Send the mentions kept for agents that run now; called when agents come, go or change."""
+        everyone = self.addresses()
+        for pane, draft in list(self._kept):
+            try:
+                resolve(draft.to[0], everyone, sender=pane)
+            except AddressError:
+                continue
+            if pane in self._host.agents:
+                self._kept.remove((pane, draft))
+                self._forget(draft)
+                self.send_mention(pane, draft.to[0], draft.text, draft.priority)
 
     def follow(self, agent_id: str, receipts: Sequence[Receipt]) -> None:
         self._sent[agent_id] = receipts

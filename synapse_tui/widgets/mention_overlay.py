@@ -131,6 +131,8 @@ def _choice(view: MentionView, index: int, inner: int) -> list[Piece]:
 
 
 def _targets_text(targets: Sequence[Address]) -> str:
+    if not targets:
+        return ""
     if len(targets) != 1:
         return tr(f"{len(targets)} agents")
     return tr("external agent") if targets[0].external else targets[0].agent_id

@@ -111,6 +111,12 @@ async def test_old_tasks_are_removed_on_consent(shell: Shell) -> None:
     long_ago = (datetime.now(UTC) - timedelta(days=9)).strftime("%Y-%m-%d %H:%M:%S.%f")
     with closing(sqlite3.connect(shell.home / ".synapse/history.db")) as connection, connection:
         connection.execute("UPDATE tasks SET finished_at = ?", (long_ago,))
+    assert (await shell.run("history", "cleanup", "-y")).out == "0 tasks were removed\n"
+    assert (await shell.run("config", "set", "a2a.retention_days", "0")).code == 0
+    forever = await shell.run("history", "cleanup", "-y")
+    assert (forever.code, "kept forever" in forever.err) == (2, True)
+    assert (await shell.run("config", "set", "a2a.retention_days", "7")).code == 0
+    assert (await shell.run("history", "cleanup", "--dry-run")).out.startswith("1 tasks would")
     assert (await shell.run("history", "cleanup", "--days", "30", "-y")).out == "0 tasks were removed\n"
     assert (await shell.run("history", "cleanup", "--days", "7", "--dry-run")).out.startswith("1 tasks would")
     unasked = await shell.run("history", "cleanup", "--days", "7")

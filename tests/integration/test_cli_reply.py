@@ -48,6 +48,28 @@ async def test_a_task_is_named_and_refused(shell: Shell, codex: FakeAgent, optio
     assert codex.tasks.get(task.id).reason == "no such branch"
 
 
+@pytest.mark.parametrize("command", [("reply", "fine", "--to"), ("send", "asker", "fine", "--reply-to")])
+@pytest.mark.parametrize("length", [36, 8])
+async def test_a_task_is_named_by_the_id_that_its_sender_knows(
+    shell: Shell, codex: FakeAgent, command: tuple[str, ...], length: int
+) -> None:
+    theirs = ["5b5fcc07-0000-4000-8000-000000000001", "5b5fcc08-0000-4000-8000-000000000002"]
+    tasks = [
+        codex.accept(
+            MessageRequest("review", ASKER, response_expected=True, metadata={"sender_task_id": each})
+        )
+        for each in theirs
+    ]
+    for task in tasks:
+        codex.give(task.id)
+    assert (await shell.run(*command, theirs[0][:length])).code == 0
+    assert codex.tasks.get(tasks[0].id).answer == "fine"
+    assert codex.tasks.get(tasks[1].id).answer == ""
+    unclear = await shell.run(*command, theirs[0][:7])
+    assert unclear.code != 0
+    assert codex.tasks.get(tasks[1].id).answer == ""
+
+
 async def test_an_answer_with_files_urls_and_data(shell: Shell, codex: FakeAgent) -> None:
     codex.cwd = shell.folder
     task = given(codex)

@@ -180,6 +180,21 @@ def test_a_home_is_a_folder_and_not_only_its_path(tmp_path: Path) -> None:
     assert home_key(home) != first
 
 
+def test_several_agents_are_stopped_or_none(runtime: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ids = ["synapse-dummy-8190", "synapse-dummy-8191"]
+    stopped: dict[str, object] = {"is": "stopped", "kept": {ids[0]: 1, ids[1]: 2}}
+    with ExitStack() as stack:
+        stack.callback(Host(socket_of(runtime, "fine"), threading.Barrier(1), stop=stopped).close)
+        assert code_of(agents_cli.stop_command, ids[1], "synapse-dummy-9999", "--json") == 3
+        told = capsys.readouterr()
+        assert "synapse-dummy-9999" in json.loads(told.out)["error"]["message"], "and no list of the stopped"
+        assert code_of(agents_cli.stop_command, ids[1], ids[0], "@" + ids[1], "--json") == 0
+    assert json.loads(capsys.readouterr().out) == [
+        {"agent_id": ids[1], "kept": 2},
+        {"agent_id": ids[0], "kept": 1},
+    ]
+
+
 def test_what_could_not_be_ended_with_an_agent_is_named(
     runtime: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

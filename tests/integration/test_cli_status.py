@@ -97,7 +97,10 @@ async def test_a_person_reads_the_inbox_of_an_agent(shell: Shell, gemini: FakeAg
         (gemini.agent_id, info.id, "one")
     ]
     assert gemini.outbox.is_unread(info.id)
-    assert (await shell.run("inbox", "--agent", "gemini")).code == 0
+    assert (await shell.run("inbox", "gemini", "--keep", "--json")).json == kept
+    twice = await shell.run("inbox", "gemini", "--agent", "claude")
+    assert (twice.code, gemini.outbox.is_unread(info.id)) == (2, True)
+    assert (await shell.run("inbox", "gemini")).code == 0
     assert gemini.tasks.get(info.id).reason == "read"
     result = await shell.run("inbox", "--agent", "gemini")
     assert (result.out, result.err) == ("", "no unread messages\n")

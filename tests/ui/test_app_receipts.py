@@ -8,10 +8,10 @@ from textual.widgets import OptionList
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.messages.records import Change
-from synapse_tui.model import DeliveryState, TaskState
+from synapse_tui.model import AgentSpec, DeliveryState, TaskState
 from synapse_tui.screens.dialog import ListDialog
 from synapse_tui.screens.messages import MessageDetail
-from tests.ui.app_kit import LEADER, running, text_of, three_agents, until
+from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
 from tests.ui.fakes import NOW
 
 CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
@@ -70,6 +70,40 @@ async def test_the_last_message_of_a_pane():
         await until(lambda: app.messages.sent_from(CLAUDE))
         await pilot.press(LEADER, "v")
         await until(lambda: isinstance(app.screen, MessageDetail) and "claude → codex" in text_of(app))
+
+
+async def test_a_mention_of_a_closed_agent_is_kept_until_it_is_back():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await host.close(CODEX)
+        await until(lambda: CODEX not in [each.agent_id for each in app.main.agents])
+        host.agents[CLAUDE].composer = True
+        await pilot.press(LEADER, "1")
+        await until(lambda: app.main.active == CLAUDE)
+        await pilot.press(*"@codex-8120 stop", "enter")
+        await until(lambda: "has ended" in text_of(app))
+        assert "keep it until that agent is back" in text_of(app)
+        assert bytes(host.agents[CLAUDE].typed) == b""
+        await pilot.press("up", "enter")
+        await until(lambda: "kept until it is back" in text_of(app))
+        assert not [call for call in host.calls if call[0] == "send"]
+        host.add(AgentSpec("codex", port=8120))
+        await until(lambda: host.tasks)
+        assert (host.tasks[0].target, host.tasks[0].text) == (CODEX, "stop")
+        assert bytes(host.agents[CLAUDE].typed) == b""
+
+
+async def test_a_kept_mention_that_the_user_opens_is_sent_by_the_user_only():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        app.messages.keep_mention(CLAUDE, "codex-8199", "stop", 3)
+        app.perform("compose")
+        await until(lambda: "stop" in text_of(app) and not at_main(app))
+        host.add(AgentSpec("codex", port=8199))
+        await until(lambda: len(app.main.agents) == 4)
+        await pilot.press("escape")
+        await until(lambda: at_main(app))
+        assert host.tasks == []
 
 
 async def test_waiting_messages_stand_in_the_order_in_which_they_will_be_typed():

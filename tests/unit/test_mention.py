@@ -49,12 +49,15 @@ class Keyboard:
         "→": "right",
     }
 
-    def __init__(self, *agents: Address, sender: Address = CLAUDE) -> None:
+    def __init__(self, *agents: Address, sender: Address = CLAUDE, types: Sequence[str] = ()) -> None:
         self.agents = [CLAUDE, GEMINI, CODEX, *agents]
         self.now = 100.0
         self.composer = Composer()
         self.mentions: MentionInterceptor[KeyEvent] = MentionInterceptor(
-            addresses=lambda: self.agents, sender=sender.agent_id, clock=lambda: self.now
+            addresses=lambda: self.agents,
+            sender=sender.agent_id,
+            clock=lambda: self.now,
+            types=types,
         )
         self.child: list[KeyEvent | Pasted] = []
         self.sent: list[Mention] = []
@@ -380,6 +383,71 @@ class TestGone:
         keyboard.type("⏎⎋·@")
         assert keyboard.sent == []
         assert [completion.text for completion in keyboard.view.completions] == ["gemini"]
+
+
+class TestAbsent:
+    """An address of an agent that does not run."""
+
+    @pytest.fixture(params=["@codex-8121", "@synapse-codex-8121", "＠ｃｏｄｅｘ-8121", "@vibe-9000", "@bob"])
+    def keyboard(self, request):
+        keyboard = Keyboard(types=["claude", "codex", "gemini", "vibe"])
+        keyboard.agents.append(replace(agent("dummy", 8190, "bob"), live=False))
+        keyboard.type(f"{request.param} stop")
+        return keyboard
+
+    def test_it_is_held_with_a_choice(self, keyboard):
+        keyboard.type("⏎")
+        assert (keyboard.sent, keyboard.child) == ([], [])
+        view = keyboard.view
+        assert re.search("no agent .* is running|has ended", view.problem)
+        assert [len(choice.targets) for choice in view.completions] == [0, 1, 1, 0]
+        assert (view.selected, view.target) == (-1, "")
+
+    def test_it_goes_here_if_chosen(self, keyboard):
+        keyboard.type("↓⏎")
+        assert keyboard.sent == []
+        assert keyboard.typed.endswith(" stop[enter]")
+        assert keyboard.typed[0] in "@＠"
+
+    def test_it_goes_to_another_agent_if_chosen(self, keyboard):
+        keyboard.type("↓↓⏎")
+        assert (keyboard.sent[0].targets, keyboard.sent[0].text) == ((GEMINI,), "stop")
+        assert keyboard.child == []
+
+    def test_it_is_kept_if_chosen(self, keyboard):
+        keyboard.type("↑⏎")
+        (message,) = keyboard.sent
+        assert (message.targets, message.text) == ((), "stop")
+        assert message.address in ("codex-8121", "synapse-codex-8121", "vibe-9000", "bob")
+        assert keyboard.child == []
+
+    def test_an_agent_that_starts_before_enter_gets_it(self, keyboard):
+        keyboard.agents[3:] = [CODEX_2, agent("vibe", 9000), agent("dummy", 8190, "bob")]
+        assert (keyboard.view.problem, keyboard.view.completions) == ("", ())
+        keyboard.type("⏎")
+        assert keyboard.sent[0].targets[0] in keyboard.agents[3:]
+
+    @pytest.mark.parametrize(
+        "typed",
+        [
+            "@codex-8121.md x",
+            "@codex-12 x",
+            "@codex-08121 x",
+            "@codex-812100 x",
+            "@issue-8121 x",
+            "@codex-80a x",
+            "@codex-/ x",
+            "@README.md x",
+            "@claude-8100 x",
+            "@vibe x",
+            "@synapse-tui/README.md x",
+        ],
+    )
+    def test_every_other_word_goes_to_the_child(self, typed):
+        keyboard = Keyboard(types=["claude", "codex", "gemini", "vibe"])
+        keyboard.type(typed)
+        assert keyboard.typed == typed
+        assert not keyboard.mentions.active
 
 
 @pytest.mark.parametrize(
