@@ -59,7 +59,7 @@ class Network:
             allowed_hosts=_matching(settings, "a2a.allowed_hosts", _HOST, "agents.example.com"),
             allowed_origins=_matching(settings, "a2a.allowed_origins", _ORIGIN, "https://app.example.com"),
             tls=_tls_files(settings),
-            ca=Path(ca).expanduser() if (ca := settings.text("a2a.tls_ca")) else None,
+            ca=_file(ca) if (ca := settings.text("a2a.tls_ca")) else None,
         )
 
     @property
@@ -126,7 +126,12 @@ def _tls_files(settings: Settings) -> TlsFiles | None:
     if not cert or not key:
         missing = "a2a.tls_key" if cert else "a2a.tls_cert"
         raise ConfigError(f"{missing} is not set", "a certificate needs its key: set both, or neither")
-    return TlsFiles(Path(cert).expanduser(), Path(key).expanduser())
+    return TlsFiles(_file(cert), _file(key))
+
+
+def _file(path: str) -> Path:
+    """Return a file that the user's settings name; a relative path starts beside them, not where we run."""
+    return Path("~/.synapse").expanduser() / Path(path).expanduser()
 
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)

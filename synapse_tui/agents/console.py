@@ -699,6 +699,13 @@ class AgentConsole:
         self._answer()
         self._update()
 
+    def reset_terminal(self) -> None:
+        self.terminal.reset_modes()
+        if self.alive:
+            self.signal(signal.SIGWINCH)  # most programs draw again
+        self._answer()
+        self._update()
+
     def set_colors(
         self, foreground: Rgb | None, background: Rgb | None, cursor: Rgb | None, dark: bool | None
     ) -> None:

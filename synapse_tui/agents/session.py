@@ -513,6 +513,13 @@ class AgentSession:
             self._log.resized(columns, lines)
         self.console.resize(columns, lines)
 
+    def reset_terminal(self) -> None:
+        """Reset the modes of the terminal that a program has left on when it died; the text stays."""
+        if self._launched:
+            self.console.reset_terminal()
+            if self.damage_listener is not None:
+                self.damage_listener()
+
     def set_colors(
         self, foreground: Rgb | None, background: Rgb | None, cursor: Rgb | None, *, dark: bool | None
     ) -> None:

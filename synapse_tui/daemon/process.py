@@ -159,6 +159,7 @@ def main() -> None:
     given = parser.parse_args()
     log_to(sys.stderr)
     restrict_umask()
+    os.chdir("/")  # so that what the project's folder is mounted on can be unmounted
     os.set_inheritable(given.socket_fd, False)
     order = SessionOrder(given.socket_fd, given.project, given.folder, given.name)
     handover = _adopt(given.adopt) if given.adopt >= 0 else None

@@ -60,6 +60,7 @@ class Transcript:
         self._style = style
         self._name = name
         self._hello = hello  # shown instead of the banner
+        self._folder = _folder()  # as it was at the start: it may be removed
         self._blocks: deque[Block] = deque(maxlen=KEPT_BLOCKS)
         self._waiting: deque[Block] = deque()
         self._banner = True
@@ -103,7 +104,7 @@ class Transcript:
 
     def _beginning(self, columns: int) -> list[str]:
         if not self._hello:
-            return banner(self._style, self._name, columns)
+            return banner(self._style, self._name, self._folder, columns)
         return ["", *wrap(self._hello, min(columns, 60))]
 
     def _rows(self, block: Block, columns: int) -> list[str]:
@@ -134,11 +135,11 @@ def _wrapped(text: str, cells: int, limit: int) -> list[str]:
     return [*rows[: limit - 1], f"… {text.count(chr(10)) + 1} lines in all"]
 
 
-def banner(style: Style, name: str, columns: int) -> list[str]:
+def banner(style: Style, name: str, folder: str, columns: int) -> list[str]:
     lines = [
         (f"✻ {name}", "· scripted agent, no model"),
         ("  /help", "for things to try"),
-        ("  cwd", _home(os.getcwd())),  # noqa: PTH109 - pathlib would double the start time
+        ("  cwd", folder),
     ]
     if columns < 44:
         return [style.accent(clip(f"✻ {name} · /help", columns))]
@@ -153,7 +154,11 @@ def banner(style: Style, name: str, columns: int) -> list[str]:
     return rows
 
 
-def _home(path: str) -> str:
+def _folder() -> str:
+    try:
+        path = os.getcwd()  # noqa: PTH109 - pathlib would double the start time
+    except OSError:
+        return "(removed)"
     home = os.environ.get("HOME", "")
     return "~" + path[len(home) :] if home and (path + "/").startswith(home.rstrip("/") + "/") else path
 

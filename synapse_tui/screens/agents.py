@@ -143,6 +143,12 @@ class AgentActions:
             text = explanation(session, self._app.today())
             self._app.ask(Report(tr(f"{agent.label}: why {agent.mark.word}"), text))
 
+    def action_reset_terminal(self, agent_id: str = "") -> None:
+        if found := self._find(agent_id):
+            session, agent = found
+            session.reset_terminal()
+            self._app.notice(f"{agent.label}: terminal reset")
+
     def action_watch_agent(self, agent_id: str = "") -> None:
         found = self._find(agent_id)
         if found is None:

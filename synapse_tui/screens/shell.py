@@ -45,6 +45,7 @@ FOR_EXTERNAL = {
     "rename_agent": "not_external",
     "watch_agent": "not_external",
     "send_instructions": "not_external",
+    "reset_terminal": "not_external",
 }
 """Maps actions on hosted agents to their equivalents for external ones."""
 

@@ -122,17 +122,21 @@ class Grid(pyte.Screen):
 
     def reset(self) -> None:
         """RIS: reset to the power-on state, except for the title."""
-        fresh = Modes()
-        for field in fields(Modes):
-            setattr(self.modes, field.name, getattr(fresh, field.name))
-        self.mode: set[int] = {12, 7 << 5, 25 << 5, 35 << 5, 2027 << 5}
-        self.saved_modes: dict[int, bool] = {}
         self.main_buffer = fresh_buffer()
         self.alternate_buffer = fresh_buffer()
         self.buffer_shown = self.main_buffer
         self.rows = self.main_buffer.rows = [Row(0, self.tick) for _ in range(self.lines)]
         self.all_changed = self.tick
         self.x = self.y = 0
+        self.reset_settings()
+
+    def reset_settings(self) -> None:
+        """Reset all but the buffers, the cursor and the title."""
+        fresh = Modes()
+        for field in fields(Modes):
+            setattr(self.modes, field.name, getattr(fresh, field.name))
+        self.mode: set[int] = {12, 7 << 5, 25 << 5, 35 << 5, 2027 << 5}
+        self.saved_modes: dict[int, bool] = {}
         self.style = 0
         self.joining = False
         self.saved_styles: list[int] = []

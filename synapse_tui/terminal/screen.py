@@ -13,7 +13,7 @@ from .cells import cluster_width
 from .charsets import code_of, pyte_map
 from .damage import DamageTracker
 from .events import Bell, MouseEncoding, MouseMode, ScreenSwitched
-from .grid import SavedCursor, since_level
+from .grid import SavedCursor, fresh_buffer, since_level
 from .reports import Reports
 from .row import Line, Row, packed_style
 from .scrollback import fit_alternate, reflow
@@ -242,6 +242,19 @@ class Screen(Reports):
         self.scrollback.clear()
         if alternate:
             self.emit(ScreenSwitched(False))
+
+    def reset_modes(self) -> None:
+        """Show the main screen and reset what a program may have set; keeps text, scrollback and title."""
+        self.settle()
+        if self.on_alternate:
+            self._show(alternate=False)
+            if self.buffer_shown.saved != SavedCursor():
+                self.decrc()
+        self.reset_settings()
+        for buffer in (self.main_buffer, self.alternate_buffer):
+            blank = fresh_buffer()
+            buffer.saved, buffer.kitty = blank.saved, blank.kitty
+        self.touch_all()
 
     def soft_reset(self) -> None:
         """DECSTR (DEC STD 070 D.6 and xterm's `ReallyReset`)."""

@@ -109,6 +109,12 @@ class Terminal:
         self.screen.switch_mode(2026, False, private=True)
         return self._fed.take()
 
+    def reset_modes(self) -> Damage:
+        """Undo what a program that died has left: an open sequence, modes, the alternate screen, colours."""
+        self.stream.feed(b"\x18")  # CAN ends any sequence
+        self.screen.reset_modes()
+        return self._fed.take()
+
     # Reading
 
     @property

@@ -6,8 +6,11 @@ number while new output pushes it up.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
+from unicodedata import category
 
 from synapse_tui.terminal import Line, Scroll, Terminal
 from synapse_tui.terminal.render import cells
@@ -127,7 +130,15 @@ class Viewport:
 
 
 MAX_WRAPPED_ROWS = 200  # maximum rows of a logical line that are read in each direction
-_WORD_ENDS = frozenset(" \t\u00a0\u3000()[]{}<>\"'`,;|&│┃║▏▕╎┊")
+# These are applied to one character per cell (see `_shape`). A bracket belongs to a path only where it begins
+# a folder's name (`app/(shop)/[id]/page.tsx`), not in `Read(src/app.py)`.
+_WORD = re.compile(r"""[^\s()\[\]{}<>"'`,;|&]+""")
+_QUOTED_PATH = re.compile(r"""(?<=")(?:~|\.\.?)?/[^"]*(?=")|(?<=')(?:~|\.\.?)?/[^']*(?=')""")
+_URL = re.compile(r"""(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s<>"`{}|\\^]+""")
+_PATH = re.compile(
+    r"""(?:\\[ -~]|(?<=/)(?:\([^()\s/]+\)|\[{1,2}[^\[\]\s/]+\]{1,2})|[^\s()\[\]{}<>"'`,;|&\\])+"""
+)
+_PAIRS = {")": "(", "]": "["}
 
 
 class Point(NamedTuple):
@@ -165,7 +176,7 @@ def logical_rows(viewport: Viewport, number: int) -> range:
 
 
 def word_at(viewport: Viewport, point: Point) -> tuple[Point, Point]:
-    """Return the first cell of the word at a point and the cell after it, across wrapped rows."""
+    """Return the first cell of the word, URL or path at a point and the cell after it, over wrapped rows."""
     row: list[tuple[Point, str]] = []
     for number in logical_rows(viewport, point.line):
         line = viewport.line(number)
@@ -174,20 +185,53 @@ def word_at(viewport: Viewport, point: Point) -> tuple[Point, Point]:
     index = next((index for index, (place, _) in enumerate(row) if place == point), None)
     if index is None:
         return point, Point(point.line, point.column + 1)
-    ended = row[index][1] in _WORD_ENDS
-    first = last = index
-    if not ended:
-        while first > 0 and row[first - 1][1] not in _WORD_ENDS:
-            first -= 1
-    while last + 1 < len(row) and _belongs(row[last + 1][1], ended):
-        last += 1
-    end = row[last][0]
+    first, after = _whole(_shape(text for _, text in row), index)
+    while after < len(row) and not row[after][1]:  # the second cell of a delimiter
+        after += 1
+    end = row[after - 1][0]
     return row[first][0], Point(end.line, end.column + 1)
 
 
-def _belongs(text: str, ended: bool) -> bool:
-    """Whether the next cell continues the word; a delimiter is continued only by its second cell."""
-    return not text if ended else text not in _WORD_ENDS
+def _shape(texts: Iterable[str]) -> str:
+    """Return one character for each cell: a letter for all that is not ASCII, or a blank if it ends words."""
+    shape: list[str] = []
+    for text in texts:
+        shape.append(_class(text[0]) if text else shape[-1] if shape else " ")
+    return "".join(shape)
+
+
+@lru_cache(maxsize=1024)
+def _class(character: str) -> str:
+    if character.isascii():
+        return character
+    # punctuation, separators, symbols (box drawing, arrows, emoji) and the icons of private use
+    general = category(character)
+    return " " if general[0] in "PZ" or general in ("Sm", "So", "Co") else "é"
+
+
+def _whole(shape: str, index: int) -> tuple[int, int]:
+    for pattern in (_QUOTED_PATH, _URL, _PATH):
+        for match in pattern.finditer(shape):
+            found = match.group()
+            if pattern is not _QUOTED_PATH:
+                found = _without_sentence(found)
+            if "/" in found and match.start() <= index < match.start() + len(found):
+                return match.start(), match.start() + len(found)
+    for match in _WORD.finditer(shape):
+        if match.start() <= index < match.end():
+            return match.span()
+    return index, index + 1
+
+
+def _without_sentence(text: str) -> str:
+    """Remove the punctuation of the sentence around a URL or a path from its end."""
+    opened = {closing: text.count(opening) - text.count(closing) for closing, opening in _PAIRS.items()}
+    end = len(text)
+    while end and ((last := text[end - 1]) in ".,;:!?'" or opened.get(last, 0) < 0):
+        if last in opened:
+            opened[last] += 1
+        end -= 1
+    return text[:end]
 
 
 def text_between(viewport: Viewport, start: Point, end: Point) -> str:

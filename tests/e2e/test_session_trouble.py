@@ -64,6 +64,17 @@ def test_a_host_that_is_ending_is_not_listed_and_the_next_waits_for_it(
     terminal.wait_for("all agents are stopped")
 
 
+def test_a_session_without_agents_keeps_nothing_of_the_project_in_use(run: Run, project: Path) -> None:
+    started = run("synapse", "start", "dummy")
+    assert started.returncode == 0, started.stderr
+    assert run("synapse", "stop", "dummy").returncode == 0
+    host = host_of(run)
+    processes = [host, *host.children(recursive=True)]
+    assert [process.cwd() for process in processes] == ["/"] * len(processes)
+    held = [file.path for process in processes for file in process.open_files()]
+    assert not [path for path in held if Path(path).is_relative_to(project)], "it could not be unmounted"
+
+
 def test_nonsense_is_refused(run: Run, runtime: Path) -> None:
     assert run("synapse", "start", "dummy").returncode == 0
     (path,) = runtime.glob("synapse-tui/*.sock")

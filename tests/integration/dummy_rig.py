@@ -8,7 +8,9 @@ import os
 import re
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from synapse_tui.agents.composer import ComposerReading, read_composer
@@ -27,7 +29,15 @@ _SIGNALS = re.compile(rb"(?=\x1b\]|\x1b\[\?2026h)")
 class DummyRig:
     """One run of the dummy, with the state detector of its profile."""
 
-    def __init__(self, folder: Path, *args: str, columns: int = 80, lines: int = 24) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *args: str,
+        columns: int = 80,
+        lines: int = 24,
+        cwd: Path | None = None,
+        env: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.log_file = folder / "dummy.jsonl"
         self.profile = shipped().find("dummy")
         self.signals: list[TerminalEvent] = []
@@ -38,8 +48,8 @@ class DummyRig:
         """Every state that was reported, without repetitions."""
         self.exit: ExitStatus | None = None
         argv = [sys.executable, *self.profile.args, "--log", str(self.log_file), *args]
-        env = {**os.environ, "TERM": "xterm-256color"}
-        self.process = PtyProcess.spawn(argv, cwd=folder, env=env, columns=columns, lines=lines)
+        env = {**os.environ, "TERM": "xterm-256color", **env}
+        self.process = PtyProcess.spawn(argv, cwd=cwd or folder, env=env, columns=columns, lines=lines)
         self.process.start(ReadScheduler(), on_data=self._output, on_exit=self._exited)
         self._ticker = asyncio.create_task(self._tick())
 

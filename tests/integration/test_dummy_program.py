@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ QUICK = ("--word-delay", "0")
 async def start(tmp_path):
     rigs = []
 
-    async def begin(*args: str, ready: bool = True, **options: int) -> DummyRig:
+    async def begin(*args: str, ready: bool = True, **options: Any) -> DummyRig:
         rig = DummyRig(tmp_path, *QUICK, *args, **options)
         rigs.append(rig)
         if ready:
@@ -121,6 +122,20 @@ async def test_its_end_takes_running_commands_with_it(start, tmp_path):
 
 
 # -- sizes
+
+
+async def test_goes_on_without_its_folder(start, tmp_path):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    rig = await start(columns=100, lines=30, cwd=folder, env={"HOME": str(tmp_path)})
+    assert "~/gone" in rig.text
+    folder.rmdir()
+    rig.resize(90, 30)
+    await rig.logs("resize", columns=90, lines=30)
+    await until(lambda: drawn_at(rig, 90), lambda: rig.text)
+    assert "~/gone" in rig.text
+    await rig.submit("hello")
+    await rig.logs("turn-end")
 
 
 def drawn_at(rig: DummyRig, columns: int) -> bool:

@@ -222,3 +222,21 @@ def test_full_reset() -> None:
     assert len(terminal.scrollback) == 0
     assert terminal.colors.palette == {}
     assert at(terminal) == (8, 0)
+
+
+@pytest.mark.parametrize("end", ["", "\x1b", "\x1b[1;", "\x1b]52;c;aGVs", "\x1bPq#0"])
+def test_what_a_dead_program_left_on_is_reset_and_the_text_stays(end: str) -> None:
+    terminal = fed("one\r\ntwo ", 10, 3)
+    terminal.feed(
+        b"\x1b[>31u\x1b[?1049h\x1b[>5u\x1b[?1003;1006;1004;2004;2026;5;6;69;66;1h\x1b[?7;25l\x1b[4h\x1b[>4;2m"
+        b"\x1b[2;3r\x1b(0\x1b[31m\x1b[6 q\x1b]11;#123456\x07\x1b[Hjunk" + end.encode()
+    )
+    terminal.reset_modes()
+    assert terminal.modes == Modes()
+    assert rows(terminal) == ["one", "two"]
+    terminal.feed(b"q\r\n3\r\n4\r\n5")
+    assert rows(terminal) == ["3", "4", "5"]
+    assert look(terminal, 0, 2) == look(fed("5"), 0, 0)
+    terminal.feed(b"\x1b[?1049h\x1b[<9u\x1b[?u")
+    assert terminal.take_replies() == b"\x1b[?0u"
+    assert [row.text.rstrip() for row in terminal.scrollback] == ["one", "two q"]

@@ -264,6 +264,11 @@ class FakeSession:
         self.sizes.append((columns, lines))
         self.terminal.resize(columns, lines)
 
+    def reset_terminal(self) -> None:
+        self.terminal.reset_modes()
+        if self.damage_listener is not None:
+            self.damage_listener()
+
     def charge(self, seconds: float) -> None:
         pass
 

@@ -133,6 +133,26 @@ async def test_keys_while_a_message_is_sent_wait_for_what_becomes_of_it(monkeypa
         assert bytes(host.agents[CLAUDE].typed) == b"ls", "neither the key nor the Escape reach the agent"
 
 
+async def test_the_terminal_of_a_program_that_died_is_reset():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        session = host.agents[CLAUDE]
+        session.feed("before\x1b[?1049h\x1b[?1003;1006;1hleft over")
+        await until(lambda: "left over" in text_of(app))
+        await pilot.press("up")
+        assert bytes(session.typed) == b"\x1bOA"
+        session.typed.clear()
+        await pilot.press(LEADER, "T")
+        await until(lambda: "before" in text_of(app) and "left over" not in text_of(app))
+        assert "terminal reset" in text_of(app)
+        await pilot.press("up")
+        assert bytes(session.typed) == b"\x1b[A"
+        session.feed("\x1b[?1049h\x1b[Hagain")
+        await until(lambda: "again" in text_of(app))
+        app.perform("reset_terminal", CLAUDE)
+        await until(lambda: "again" not in text_of(app))
+
+
 async def test_next_agent_that_needs_a_person():
     host = three_agents()
     async with running(host) as (app, pilot):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from rich.cells import cell_len
 
 from synapse_tui.terminal import Terminal
 from synapse_tui.widgets.scroll_mode import Selection, Unit
@@ -50,6 +51,59 @@ def test_a_double_click_selects_a_word_over_the_wrap(terminal):
     terminal.feed(b"see path/to/file.py, ok")
     assert select(terminal, (1, 2), (1, 2), Unit.WORD).text == "path/to/file.py"
     assert select(terminal, (0, 3), (0, 3), Unit.WORD).text == ""
+
+
+def clicked(text: str, at: str) -> str:
+    """Return what a double click on the first `at` in a text selects."""
+    terminal = Terminal(100, 4, 100)
+    terminal.feed(text.encode())
+    column = cell_len(text[: text.index(at)])
+    return select(terminal, (0, column), (0, column), Unit.WORD).text
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "word"),
+    [
+        ("（slice 4 5b5fcc0715）：整合原本", "5b5", "5b5fcc0715"),
+        ("（slice 4 5b5fcc0715）：整合原本", "合", "整合原本"),
+        ("（slice 4 5b5fcc0715）：整合原本", "）", "）"),
+        ("「名前」、次のデータ・一覧", "デ", "次のデータ"),
+        ("a→b done… “quoted”—then", "b", "b"),
+        ("a→b done… “quoted”—then", "done", "done"),
+        ("a→b done… “quoted”—then", "quo", "quoted"),
+        ("naïve e\u0301te\u0301 x", "te", "e\u0301te\u0301"),
+        ("│main✔ok", "main", "main"),
+        ("key=value-1, next", "val", "key=value-1"),
+    ],
+)
+def test_a_double_click_ends_words_by_the_class_of_their_characters(text, at, word):
+    assert clicked(text, at) == word
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "whole"),
+    [
+        (
+            "see https://a.org/Foo_(bar)?x=1&y=[2],3;z#top.",
+            "bar",
+            "https://a.org/Foo_(bar)?x=1&y=[2],3;z#top",
+        ),
+        ("(https://a.org/b), and", "org", "https://a.org/b"),
+        ("[text](https://a.org/b) and", "a.org", "https://a.org/b"),
+        ("[text](https://a.org/b) and", "text", "text"),
+        ("詳細はhttps://a.org/日本（参考）", "a.org", "https://a.org/日本"),
+        ("<http://localhost:8100/>", "local", "http://localhost:8100/"),
+        ("Read(src/app.py) done", "app", "src/app.py"),
+        ("app/(shop)/[id]/page.tsx:12:5: no", "shop", "app/(shop)/[id]/page.tsx:12:5"),
+        ("in ~/My\\ Files/a.txt.", "Files", "~/My\\ Files/a.txt"),
+        ("cat '/tmp/My Files (1)/a.txt' | b", "(1", "/tmp/My Files (1)/a.txt"),
+        ('"/a" or "/b"', "or", "or"),
+        ("「/設計/図.md」を開く", "図", "/設計/図.md"),
+        ("+++ b/docs/keys.md", "keys", "b/docs/keys.md"),
+    ],
+)
+def test_a_double_click_selects_a_url_or_a_path_whole(text, at, whole):
+    assert clicked(text, at) == whole
 
 
 def test_a_triple_click_selects_the_logical_line(terminal):

@@ -10,7 +10,7 @@ import pytest
 from synapse_tui.a2a.access import FAILURES, LOGGED, Access, AccessRules, Caller, Principal, TokenBuckets
 from synapse_tui.a2a.agent import NO_SERVICES, Services
 from synapse_tui.a2a.guard import WebGuard
-from synapse_tui.a2a.network import Network
+from synapse_tui.a2a.network import Network, TlsFiles
 from synapse_tui.a2a.peers import Owner
 from synapse_tui.a2a.problems import HttpProblem
 from synapse_tui.a2a.protocol.cards import CardShape, card_security
@@ -412,6 +412,17 @@ def test_what_cannot_be_served_is_told_before_agents_start(
     reach, _ = reach_of(paths, values)
     with pytest.raises(ConfigError, match=said):
         reach.check()
+
+
+def test_relative_certificates_start_beside_the_settings(
+    paths: UserPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(paths.home))
+    monkeypatch.chdir("/")
+    values = {"a2a.tls_cert": "tls/c.pem", "a2a.tls_key": "~/k.pem", "a2a.tls_ca": "/ca.pem"}
+    network = Network.of(set_to(paths, values))
+    assert network.tls == TlsFiles(paths.synapse / "tls" / "c.pem", paths.home / "k.pem")
+    assert network.ca == Path("/ca.pem")
 
 
 @pytest.mark.parametrize(
