@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 import click
@@ -43,6 +44,9 @@ _intent_option = click.option("--intent", metavar="TEXT", default="", help="Purp
 
 def _agent_option(about: str) -> Callable[[Function], Function]:
     return click.option("--agent", metavar="AGENT", default="", shell_complete=complete_agents, help=about)
+
+
+_WAIT_SECONDS = 0.5  # between attempts to lock
 
 
 @click.group(name="file-safety", cls=CommandGroup)
@@ -94,10 +98,25 @@ def locks_command(*, agent: str, as_json: bool) -> None:
 @_agent_option("For AGENT; default: the agent that runs this, or you.")
 @_intent_option
 @click.option("--task", "--task-id", metavar="TASK", default="", help="Task that it is for.")
+@click.option(
+    "--wait",
+    "seconds",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="If another agent holds one of them, wait for it at most this long.",
+)
 @json_option
 @click.pass_context
 def lock_command(
-    context: click.Context, *, words: Sequence[str], agent: str, intent: str, task: str, as_json: bool
+    context: click.Context,
+    *,
+    words: Sequence[str],
+    agent: str,
+    intent: str,
+    task: str,
+    seconds: float,
+    as_json: bool,
 ) -> None:
     """Lock FILES, all or none, for 5 minutes; lock them again to renew.
 
@@ -112,8 +131,16 @@ def lock_command(
     files, agent = project.files_and_agent(words, agent)
     holder = project.lock_holder(agent, task)
     keys = [project.file_key(file) for file in files]
+    until, noted = monotonic() + seconds, ""
     with project.opened() as safety:
         verdict = safety.acquire_locks(keys, holder, intent=plain(intent)[:500])
+        while verdict.lock is not None and not verdict.allowed and (left := until - monotonic()) > 0:
+            held = f"{verdict.lock.file}: {verdict.reason}"
+            if held != noted:
+                note(f"waiting for {held}")
+                noted = held
+            sleep(min(left, _WAIT_SECONDS))
+            verdict = safety.acquire_locks(keys, holder, intent=plain(intent)[:500])
         locks = [lock for lock in safety.locks(holder.agent_id) if lock.file in keys]
     if as_json:
         about = json_of_lock(verdict.lock) if verdict.lock is not None else None
@@ -121,9 +148,9 @@ def lock_command(
     elif verdict.allowed:
         _show_locks(locks, as_json=False)
     elif verdict.lock is not None:
-        held, left = _times(verdict.lock, datetime.now(UTC))
+        since, rest = _times(verdict.lock, datetime.now(UTC))
         purpose = f" ({plain(verdict.lock.intent)})" if verdict.lock.intent else ""
-        show(f"{verdict.lock.file}: {verdict.reason}, since {held} ago{purpose}, expires in {left}")
+        show(f"{verdict.lock.file}: {verdict.reason}, since {since} ago{purpose}, expires in {rest}")
     if not verdict.allowed:
         context.exit(ExitCode.NOT_TAKEN.value)
 

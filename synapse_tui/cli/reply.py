@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shlex
@@ -21,6 +20,7 @@ from synapse_tui.content import Part
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import (
     AddressError,
+    AmbiguousAddress,
     InvalidValue,
     MessageError,
     MessageTooLarge,
@@ -116,10 +116,16 @@ def reply_instead_of_send(
     _check_inside(caller, target)
     task = _send_reply(caller, Reply(text), task_id, target=target)
     owner = _owner(task)
-    meant = {target}
-    with contextlib.suppress(AddressError):
+    meant, unclear = {target}, ""
+    try:
         meant = {address.agent_id for address in caller.find(target)}
-    if owner not in meant:
+    except AmbiguousAddress as error:
+        unclear = error.message
+    except AddressError:
+        pass
+    if unclear:
+        note(f"synapse: {unclear}: the reply went to {owner}, which sent task {task.task_id[:8]}")
+    elif owner not in meant:
         note(f"synapse: task {task.task_id[:8]} is from {owner}: the reply went there, not to {target}")
     if waits:
         note("synapse: a reply is not answered, so --response has no effect")

@@ -98,6 +98,12 @@ def command(
       synapse-tui -- ./my-agent --fast
       synapse-tui claude 'aider --model x' ./my-agent:bob@~/api
     """
+    session = showing["session"]
+    if any(sign in session for sign in ":@/"):
+        raise ConfigError(
+            f"'{session}' cannot name a session",
+            f"a name comes first: synapse-tui --new NAME {shlex.quote(session)}",
+        )
     base = Path(cwd).expanduser()
     extra: tuple[str, ...] | None = context.obj
     specs = build_specs(agents, base=base, extra=extra, port=port, prompt=prompt, worktree=worktree)

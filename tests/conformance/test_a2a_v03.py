@@ -18,6 +18,7 @@ from tests.waiting import PATIENCE
 TASK_NOT_FOUND = -32001
 NOT_CANCELABLE = -32002
 UNSUPPORTED = -32004
+CONTENT_NOT_SUPPORTED = -32005
 STATES = {"submitted", "working", "input-required", "completed", "canceled", "failed", "rejected"}
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
@@ -40,6 +41,16 @@ async def send(old: JsonRpc, **fields: Any) -> Json:
     found = await old.call("message/send", {"message": said(**fields), "configuration": {"blocking": False}})
     assert found["kind"] == "task"
     return dict(found)
+
+
+@pytest.mark.parametrize("method", ["message/send", "message/stream"])
+@pytest.mark.parametrize("word", ["kind", "type"])
+async def test_a_part_of_an_unknown_kind_is_refused(old: JsonRpc, method: str, word: str) -> None:
+    parts = [{"kind": "text", "text": "look"}, {word: "hologram", "text": "not to be read"}]
+    with pytest.raises(Refused) as refused:
+        await old.call(method, {"message": said(parts=parts)})
+    assert refused.value.code == CONTENT_NOT_SUPPORTED
+    await send(old, parts=[{"type": "text", "text": "Hello from TCK"}])
 
 
 async def test_a_message_makes_a_task_that_works_and_then_asks(old: JsonRpc) -> None:
@@ -101,7 +112,6 @@ async def test_a_task_that_is_not_there(old: JsonRpc, method: str) -> None:
         ("message/send", {"message": {"kind": "message", "role": "user", "parts": []}}),
         ("message/send", {"message": {"kind": "message", "messageId": "a", "role": "user"}}),
         ("message/send", {"message": "text"}),
-        ("message/send", {"message": {"messageId": "a", "role": "user", "parts": [{"kind": "strange"}]}}),
         ("tasks/get", {}),
         ("tasks/get", {"id": 5}),
         ("tasks/cancel", {"task": "a"}),

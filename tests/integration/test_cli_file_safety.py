@@ -81,6 +81,29 @@ async def test_an_agent_is_told_who_holds_a_file(shell: Shell) -> None:
     assert (await shell.run("file-safety", "unlock", "a.py", "--force")).code == 0
 
 
+async def test_a_lock_is_awaited(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    live(shell, CLAUDE, "claude")
+    inside(shell, CLAUDE)
+    assert (await shell.run("file-safety", "lock", "a.py")).code == 0
+    inside(shell, "")
+    late = await shell.run("file-safety", "lock", "a.py", "--wait", "0.01")
+    assert (late.code, f"a.py: locked by {CLAUDE}" in late.out) == (4, True)
+    slept = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 2:
+            unlock = [*SYNAPSE, "file-safety", "unlock", "a.py", "--force"]
+            subprocess.run(unlock, env=shell.environ, cwd=shell.folder, check=True, capture_output=True)
+
+    monkeypatch.setattr("synapse_tui.cli.file_safety.sleep", sleep)
+    taken = await shell.run("file-safety", "lock", "a.py", "--wait", "600")
+    assert (taken.code, len(slept)) == (0, 2)
+    assert taken.err.count(f"waiting for a.py: locked by {CLAUDE}") == 1
+    locks = json.loads((await shell.run("file-safety", "locks", "--json")).out)
+    assert [lock["agent_name"] for lock in locks] == ["user"]
+
+
 async def test_the_lock_of_an_agent_that_was_killed_is_free(shell: Shell) -> None:
     process = await asyncio.create_subprocess_exec("sleep", "60")
     live(shell, CLAUDE, "claude", process.pid)

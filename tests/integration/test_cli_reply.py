@@ -70,6 +70,20 @@ async def test_a_task_is_named_by_the_id_that_its_sender_knows(
     assert codex.tasks.get(tasks[1].id).answer == ""
 
 
+async def test_a_reply_to_an_ambiguous_address_names_who_got_it(
+    shell: Shell, stack: AsyncExitStack, codex: FakeAgent
+) -> None:
+    asker, other = await opened(stack, shell, "claude"), await opened(stack, shell, "claude")
+    sender = Sender(asker.agent_id, "claude", asker.endpoint, verified=True)
+    task = codex.accept(MessageRequest("review", sender, response_expected=True))
+    codex.give(task.id)
+    sent = await shell.run("send", "claude", "fine", "--reply-to", task.id[:8])
+    assert sent.code == 0
+    assert f"the reply went to {asker.agent_id}" in sent.err
+    assert "not to claude" not in sent.err
+    assert other.agent_id in sent.err
+
+
 async def test_an_answer_with_files_urls_and_data(shell: Shell, codex: FakeAgent) -> None:
     codex.cwd = shell.folder
     task = given(codex)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import socket
 import tempfile
 import threading
@@ -14,7 +15,7 @@ import click
 import pytest
 
 from synapse_tui.cli import agents as agents_cli
-from synapse_tui.cli import sessions
+from synapse_tui.cli import sessions, tui
 from synapse_tui.cli.output import run_command
 from synapse_tui.paths import UserPaths
 from synapse_tui.sessions.places import home_key
@@ -178,6 +179,15 @@ def test_a_home_is_a_folder_and_not_only_its_path(tmp_path: Path) -> None:
     home.rename(tmp_path / "elsewhere")
     home.mkdir()
     assert home_key(home) != first
+
+
+@pytest.mark.parametrize("word", ["dummy:x", "dummy@~/api", "./agent"])
+def test_a_new_session_has_its_name_before_its_agents(
+    word: str, runtime: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert code_of(tui.command, "--new", word) == 2
+    assert f"synapse-tui --new NAME {shlex.quote(word)}" in capsys.readouterr().err
+    assert list(runtime.iterdir()) == []
 
 
 def test_several_agents_are_stopped_or_none(runtime: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,8 +1,8 @@
 """A2A 0.3 by the SDK's adapters, with corrections.
 
-Wrong parameters are error -32602; every answer has a result; a stream ends with an event with `final`; a push
-configuration is found without its id and can be deleted over REST; an authentication without schemes is
-ignored; and file bytes must be base64.
+Wrong parameters are error -32602, parts of unknown kinds -32005; every answer has a result; a stream ends
+with an event with `final`; a push configuration is found without its id and can be deleted over REST; an
+authentication without schemes is ignored; and file bytes must be base64.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from starlette.routing import Route
 from .calls import version_of
 
 DEFAULT_CONFIG = "default"
+_PART_KINDS = frozenset({"text", "file", "data"})
 _SENDING = (old.SendMessageRequest, old.SendStreamingMessageRequest)
 Said = old.SendStreamingMessageSuccessResponse
 
@@ -130,10 +131,24 @@ class OldJsonRpc(JSONRPC03Adapter):
         if version_of(request) != PROTOCOL_VERSION_0_3:
             return self._generate_error_response(request_id, MethodNotFoundError())
         model: type[BaseModel] = self.METHOD_TO_MODEL[method]  # type: ignore[assignment]
+        if unknown := _unknown_part(body):
+            return self._generate_error_response(request_id, sdk.ContentTypeNotSupportedError(unknown))
         wrong = _wrong_params(model, body)
         if wrong:
             return self._generate_error_response(request_id, InvalidParamsError(data=wrong))
         return _with_result(await super().handle_request(request_id, method, body, request))
+
+
+def _unknown_part(body: dict[str, Any]) -> str:
+    """Name the first part of a kind that 0.3 does not have; its models would read one with `type` as text."""
+    params = body.get("params")
+    message = params.get("message") if isinstance(params, dict) else None
+    parts = message.get("parts") if isinstance(message, dict) else None
+    for position, part in enumerate(parts if isinstance(parts, list) else ()):
+        kind = part.get("kind", part.get("type")) if isinstance(part, dict) else None
+        if isinstance(kind, str) and kind not in _PART_KINDS:
+            return f"params.message.parts.{position} is of an unknown kind: {kind[:40]!r}"
+    return ""
 
 
 def _wrong_params(model: type[BaseModel], body: dict[str, Any]) -> str:
