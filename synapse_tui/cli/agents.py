@@ -140,7 +140,7 @@ def start_command(
     from synapse_tui.sessions.client import ask, reach_or_start, remote_error, request
     from synapse_tui.sessions.wire import spec_to_json
 
-    from .sessions import ASK_SECONDS, session_place
+    from .sessions import ASK_SECONDS, session_place, silence_noted
     from .tui import build_specs, settled
 
     base = Path(os.path.realpath("."))
@@ -153,8 +153,14 @@ def start_command(
     for spec in specs:
         if not spec.command:
             check_profile(spec.profile, project, paths)
+    place = session_place(project, session)
     connection, _info = reach_or_start(
-        session_place(project, session), folder=base, logs=paths.logs, environ=environ, timeout=ASK_SECONDS
+        place,
+        folder=base,
+        logs=paths.logs,
+        environ=environ,
+        timeout=ASK_SECONDS,
+        on_silence=silence_noted(place),
     )
     opened = [spec_to_json(settled(spec, base)) for spec in specs]
     answer = ask(connection, request("open", env=environ, cwd=str(base), specs=opened, each=True))

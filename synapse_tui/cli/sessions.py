@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,6 @@ from synapse_tui.sessions.client import (
     attach,
     await_end,
     connect,
-    connect_at_once,
     host_failed,
     host_info,
     is_there,
@@ -91,7 +90,7 @@ def _look(socket: Path, *, timeout: float, ending: bool) -> RunningSession | Non
         info = {}
     if info is None:
         with locked(place):
-            if connect_at_once(place) is None and not place.has_host:
+            if not is_there(place):
                 place.socket.unlink(missing_ok=True)
                 if place.record is not None:
                     place.record.unlink(missing_ok=True)
@@ -344,19 +343,31 @@ def _connected(
     place: SessionPlace, logs: Path, folder: Path | None, environ: dict[str, str]
 ) -> socket.socket:
     if folder is None:
-        info = host_info(place, timeout=VERSION_SECONDS)
+        info = host_info(place, timeout=VERSION_SECONDS, on_silence=silence_noted(place))
         if info is None:
             raise _not_running(place)
         _check_version(place, info)
         return _existing(place)
     connection, info = reach_or_start(
-        place, folder=folder, logs=logs, environ=environ, timeout=VERSION_SECONDS
+        place,
+        folder=folder,
+        logs=logs,
+        environ=environ,
+        timeout=VERSION_SECONDS,
+        on_silence=silence_noted(place),
     )
     if info is None:
         return connection
     with connection:  # an open connection stops an idle host from ending
         _check_version(place, info)
         return _existing(place)
+
+
+def silence_noted(place: SessionPlace) -> Callable[[], None]:
+    """Return what informs a person that a session's host is waited for."""
+    return lambda: note(
+        f"session '{place.name}' does not answer: it is starting, busy or stopped (Ctrl+C leaves)"
+    )
 
 
 def _existing(place: SessionPlace) -> socket.socket:

@@ -35,6 +35,8 @@ END_SECONDS = 15.0
 """Seconds that a host may take to end its agents."""
 END_PAUSE = 0.05
 """Seconds between checks whether the host has ended."""
+SILENCE_SECONDS = 2.0
+"""Seconds without an answer before a person is informed that it is waited for."""
 BIND_SECONDS = 4.0
 """Seconds that a host may take to notice that its socket is gone and to bind another."""
 
@@ -74,11 +76,11 @@ def connect_at_once(place: SessionPlace) -> socket.socket | None:
 
 
 def is_there(place: SessionPlace) -> bool:
-    """Return whether a host listens. Raises SessionError if it cannot be used."""
-    connection = connect(place)
+    """Return whether a host listens or is about to. Raises SessionError if it cannot be used."""
+    connection = connect_at_once(place)
     if connection is not None:
         connection.close()
-    return connection is not None
+    return connection is not None or place.has_host
 
 
 def time_to_start(place: SessionPlace) -> float:
@@ -236,10 +238,12 @@ def ask(
     *,
     timeout: float | None = None,
     descriptors: Sequence[int] = (),
+    on_silence: Callable[[], None] | None = None,
 ) -> Line:
     """Send a request with descriptors, return the host's only answer and close the connection.
 
-    `timeout` is in seconds; None waits indefinitely.
+    `timeout` is in seconds; None waits indefinitely. `on_silence` is called if there is no answer after
+    `SILENCE_SECONDS` and more time is left.
 
     Raises:
         HostSilent: The host did not answer in time.
@@ -250,6 +254,10 @@ def ask(
         connection.settimeout(timeout)
         try:
             send_request(connection, message, descriptors)
+            if on_silence is not None and (timeout is None or timeout > SILENCE_SECONDS):
+                if not select.select([connection], [], [], SILENCE_SECONDS)[0]:
+                    on_silence()
+                connection.settimeout(timeout and timeout - SILENCE_SECONDS)
             buffer = LineBuffer()
             while data := connection.recv(65536):
                 for line in buffer.feed(data):
@@ -261,10 +269,16 @@ def ask(
     raise SessionError("the host ended without an answer", "its log is in ~/.synapse/logs")
 
 
-def host_info(place: SessionPlace, *, timeout: float, ending: bool = False) -> Line | None:
+def host_info(
+    place: SessionPlace,
+    *,
+    timeout: float,
+    ending: bool = False,
+    on_silence: Callable[[], None] | None = None,
+) -> Line | None:
     """Return the host's answer to `info`, or None if no host listens.
 
-    A host that is ending is ignored unless `ending` is set. `timeout` is in seconds.
+    A host that is ending is ignored unless `ending` is set. `timeout` and `on_silence` are as in `ask`.
 
     Raises:
         SessionError: A host listens but cannot be used, or does not answer.
@@ -274,7 +288,7 @@ def host_info(place: SessionPlace, *, timeout: float, ending: bool = False) -> L
         if connection is None:
             return None
         try:
-            info = ask(connection, request("info"), timeout=timeout)
+            info = ask(connection, request("info"), timeout=timeout, on_silence=on_silence)
         except (HostSilent, RemoteError):
             raise
         except SessionError:
@@ -286,12 +300,19 @@ def host_info(place: SessionPlace, *, timeout: float, ending: bool = False) -> L
 
 
 def reach_or_start(
-    place: SessionPlace, *, folder: Path, logs: Path, environ: Mapping[str, str], timeout: float
+    place: SessionPlace,
+    *,
+    folder: Path,
+    logs: Path,
+    environ: Mapping[str, str],
+    timeout: float,
+    on_silence: Callable[[], None] | None = None,
 ) -> tuple[socket.socket, Line | None]:
     """Connect to a session's host that answers, starting one if there is none or it has ended.
 
     A host that is started gets `environ`, logs to the folder `logs` and opens agents in `folder` by default.
-    A running host may take `timeout` seconds to answer; a starting one may take longer.
+    A running host may take `timeout` seconds to answer; a starting one may take longer. `on_silence` is as in
+    `ask`.
 
     Returns:
         The connection and the host's `info`; None for a host that was started.
@@ -303,7 +324,7 @@ def reach_or_start(
     if started:
         return connection, None
     try:
-        info = host_info(place, timeout=max(timeout, time_to_start(place)))
+        info = host_info(place, timeout=max(timeout, time_to_start(place)), on_silence=on_silence)
     except BaseException:
         connection.close()
         raise

@@ -44,6 +44,22 @@ def test_a_host_that_is_stuck_is_told(
     assert run("synapse-tui", "kill").returncode == 0
 
 
+def test_a_client_reports_soon_that_a_stopped_host_is_silent(run: Run, launch: Launch) -> None:
+    assert run("synapse", "start", "dummy").returncode == 0
+    host = host_of(run)
+    host.send_signal(signal.SIGSTOP)
+    try:
+        terminal = launch(command=("bash", "--norc"))
+        terminal.keys("synapse-tui", "Enter")
+        terminal.wait_for("does not answer: it is starting, busy or stopped")
+        terminal.keys("C-c")
+        terminal.keys("echo rc=$?", "Enter")
+        terminal.wait_for("rc=130")
+    finally:
+        host.send_signal(signal.SIGCONT)
+    assert len(sessions(run)) == 1
+
+
 def test_a_host_that_is_ending_is_not_listed_and_the_next_waits_for_it(
     launch: Launch, agents: Ready, run: Run, runtime: Path
 ) -> None:

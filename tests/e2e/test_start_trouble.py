@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.e2e.conftest import Run
+
+
+@pytest.fixture(autouse=True)
+def ended(run: Run) -> Iterator[None]:
+    yield
+    run("synapse-tui", "kill")
 
 
 def documents(text: str) -> list[dict[str, Any]]:

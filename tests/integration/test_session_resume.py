@@ -7,7 +7,7 @@ import os
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -187,9 +187,14 @@ def place(tmp_path: Path) -> Iterator[SessionPlace]:
         host.join(PATIENCE)
 
 
-def reach(place: SessionPlace) -> object:
+def reach(place: SessionPlace, on_silence: Callable[[], None] | None = None) -> object:
     connection, info = reach_or_start(
-        place, folder=place.project, logs=place.project, environ={}, timeout=ASK_SECONDS
+        place,
+        folder=place.project,
+        logs=place.project,
+        environ={},
+        timeout=ASK_SECONDS,
+        on_silence=on_silence,
     )
     connection.close()
     return info
@@ -197,6 +202,15 @@ def reach(place: SessionPlace) -> object:
 
 def test_a_host_that_was_just_started_is_given_time(place: SessionPlace) -> None:
     assert reach(place) == {"is": "info"}
+
+
+def test_a_person_is_informed_that_a_host_is_waited_for(
+    place: SessionPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("synapse_tui.sessions.client.SILENCE_SECONDS", ASK_SECONDS)
+    noted: list[str] = []
+    assert reach(place, lambda: noted.append("silent")) == {"is": "info"}
+    assert noted == ["silent"]
 
 
 def test_a_host_that_should_have_started_long_ago_is_not(place: SessionPlace) -> None:
