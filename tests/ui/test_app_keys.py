@@ -159,7 +159,7 @@ async def test_a_suspended_agent_calls_and_is_continued():
         await pilot.press(LEADER, "f")
         assert "is not suspended" in text_of(app)
         host.agents[GEMINI].become(AgentState.SUSPENDED)
-        await until(lambda: "suspended" in app.main.find(GEMINI).state_text)
+        await until(lambda: "▲ gemini" in text_of(app) or "suspended" in text_of(app))
         await pilot.press(LEADER, "a")
         assert active(app) == GEMINI
         await pilot.press(LEADER, "f")
