@@ -51,6 +51,8 @@ class AgentState(StrEnum):
     ERROR = "ERROR"
     UNKNOWN = "UNKNOWN"
     """No signal matches; messages are held."""
+    SUSPENDED = "SUSPENDED"
+    """Its process is stopped, as by Ctrl+Z in its own keys, until a person continues it."""
     EXITED = "EXITED"
 
 

@@ -438,6 +438,7 @@ LOOK_BYTES = 64 * 1024  # maximum output processed by one look before Enter
 # longest parse before yielding to others: 64 kB of some sequences take seconds
 FEED_SECONDS = 0.004
 _KINDS: Mapping[type, Signal] = {ProgramStatus: "status", ProgressChanged: "progress", PromptMark: "prompt"}
+STOP_LOOK = 0.5  # seconds between two looks whether the process is stopped
 LAST_SECONDS = 2.0  # seconds in which all output is processed before Enter, and after the end
 
 
@@ -498,6 +499,8 @@ class AgentConsole:
         self._refreshing: asyncio.Task[None] | None = None
         self.offer_tries = OFFER_TRIES
         self._resized_early = False
+        self._stop_timer: asyncio.TimerHandle | None = None
+        self._active = False  # whether it drew or got keys since the last look whether it is stopped
         self._signals: dict[str, TerminalEvent] = {}
         self.process = _process(launch)
         self._at_rest = AtRest(
@@ -517,6 +520,7 @@ class AgentConsole:
         self.terminal.half_blanks = profile.quirks.half_blanks  # earlier input is not the agent's output
         self.process.start(scheduler, on_data=self._data, on_exit=self._exited)
         self._plan()
+        self._look_for_stop_later()  # an adopted process may be stopped
 
     def _go_on(self, adopted: Adopted) -> None:
         emit, self.terminal.screen.emit = self.terminal.screen.emit, ignore
@@ -532,6 +536,7 @@ class AgentConsole:
             timeline=self._timeline,
             report=self._timeline.last,
         )
+        self.detector.suspended = self.detector.report.state is AgentState.SUSPENDED
         for event in adopted.signals:
             self._signal(event)
         self._update()
@@ -589,6 +594,7 @@ class AgentConsole:
         return rows if box is None or rules is None else rows[: end_of_conversation(rows, box, rules)]
 
     def write(self, data: bytes) -> None:
+        self._look_for_stop_later()
         try:
             self.process.write(data)
         except MessageError as error:
@@ -736,20 +742,51 @@ class AgentConsole:
     def hand_over(self) -> Handle | None:
         """Release the process to a newer version of the host; None if it has ended."""
         handle = self.process.hand_over()
-        self._cancel_timer()
+        self._cancel_timers()
         return handle
 
     async def stop(self) -> ExitStatus:
         status = await self.process.terminate()
         if ending := [task for task in (self._end, self._refreshing) if task is not None]:
             await asyncio.wait(ending)
-        self._cancel_timer()
+        self._cancel_timers()
         self._pulse.fire()
         return status
 
     # -- output of the process ---
 
+    def _look_for_stop_later(self) -> None:
+        # Nothing reports that another process has stopped, but it does so right after keys or output.
+        self._active = True
+        if self._stop_timer is None and not self._gone:
+            self._stop_timer = asyncio.get_running_loop().call_later(STOP_LOOK, self.look_for_stop)
+
+    def look_for_stop(self) -> None:
+        """Look whether the process is stopped, as by SIGSTOP; repeated while it is, or is active."""
+        self._cancel_stop_timer()
+        if not self.alive:
+            return
+        stopped = _state(self.process.foreground) == b"T"
+        if stopped is not self.detector.suspended:
+            self.detector.suspended = stopped
+            self._update()
+            self._pulse.fire()
+        if stopped or self._active:
+            self._active = False
+            self._stop_timer = asyncio.get_running_loop().call_later(STOP_LOOK, self.look_for_stop)
+
+    def _cancel_stop_timer(self) -> None:
+        if self._stop_timer is not None:
+            self._stop_timer.cancel()
+            self._stop_timer = None
+
+    def go_on(self) -> None:
+        """Continue the process if it is stopped."""
+        self.signal(signal.SIGCONT)
+        self.look_for_stop()
+
     def _data(self, data: bytes) -> bool:
+        self._look_for_stop_later()
         self.terminal.feed(data, FEED_SECONDS)
         self._answer()
         self._update()
@@ -817,6 +854,10 @@ class AgentConsole:
         self._update()
         self._pulse.fire()
 
+    def _cancel_timers(self) -> None:
+        self._cancel_timer()
+        self._cancel_stop_timer()
+
     def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -834,7 +875,7 @@ class AgentConsole:
 
     def _exit(self, status: ExitStatus) -> None:
         self._gone = True
-        self._cancel_timer()
+        self._cancel_timers()
         before = self.detector.report
         report = self.detector.exited(self._clock(), status.words)
         self._listener.state(report, before)

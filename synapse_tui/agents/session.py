@@ -513,6 +513,11 @@ class AgentSession:
             self._log.resized(columns, lines)
         self.console.resize(columns, lines)
 
+    def go_on(self) -> None:
+        """Continue the process if it is suspended."""
+        if self._launched:
+            self.console.go_on()
+
     def reset_terminal(self) -> None:
         """Reset the modes of the terminal that a program has left on when it died; the text stays."""
         if self._launched:
@@ -589,6 +594,7 @@ class AgentSession:
         if not self.profile.receives:
             raise MessageError(f"{self.agent_id} takes no messages: it would run them", "send it to an agent")
         inbox = self._style.info_to_inbox and request.priority == INFO_PRIORITY
+        self.console.look_for_stop()
         task = self.control.put(request, inbox=inbox)
         delivery.explain()
         self.console.wake()

@@ -311,6 +311,7 @@ class StateDetector:
         self.report = report or StateReport(AgentState.STARTING, "starting", "", now)
         if report is None:
             self._timeline.add(self.report, now)
+        self.suspended = False  # whether the process is stopped
         self._was_ready = self.report.state is AgentState.READY
         self._hints = HookHints()
         self._candidate = self.report.state
@@ -380,6 +381,8 @@ class StateDetector:
         if self.report.state is AgentState.EXITED:
             return None
         self._look(terminal, now)
+        if self.suspended:  # what the terminal echoes is not its work
+            return self._suspend(now)
         signals = Signals(
             screen=self._text,
             composer=self._reading,
@@ -399,6 +402,13 @@ class StateDetector:
         rule = verdict.rule if verdict is not None else None
         self._set_deadline(next_change(self._profile.states, signals, rule), now, held)
         return self._settle(state, verdict, now, hooked=hinted is not None) if now >= held else None
+
+    def _suspend(self, now: float) -> StateReport | None:
+        self._deadline = None
+        if self.report.state is AgentState.SUSPENDED:
+            return None
+        self._candidate, self._candidate_since = AgentState.SUSPENDED, now
+        return self._report(StateReport(AgentState.SUSPENDED, "process", "", now), now)
 
     def exited(self, now: float, how: str = "") -> StateReport:
         """Record the end of the process; the state is final."""

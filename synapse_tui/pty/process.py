@@ -447,12 +447,17 @@ class PtyProcess:
             with contextlib.suppress(OSError, termios.error):
                 termios.tcsetwinsize(self.fd, (max(lines, 1), max(columns, 1)))
 
+    @property
+    def foreground(self) -> int:
+        """Process group in the foreground of the terminal; its leader has the same id."""
+        with contextlib.suppress(OSError):
+            return os.tcgetpgrp(self.fd) or self.pid
+        return self.pid
+
     def signal(self, number: int) -> None:
         if self._status is not None or self.exit is not None or self._handed_over:
             return
-        group = self.pid
-        with contextlib.suppress(OSError):
-            group = os.tcgetpgrp(self.fd) or self.pid
+        group = self.foreground
         try:
             os.killpg(group, number)
         except ProcessLookupError:

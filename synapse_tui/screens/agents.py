@@ -143,6 +143,14 @@ class AgentActions:
             text = explanation(session, self._app.today())
             self._app.ask(Report(tr(f"{agent.label}: why {agent.mark.word}"), text))
 
+    def action_continue_agent(self, agent_id: str = "") -> None:
+        if found := self._find(agent_id):
+            session, agent = found
+            if agent.state is AgentState.SUSPENDED:
+                session.go_on()
+            else:
+                self._app.notice(f"{agent.label} is not suspended")
+
     def action_reset_terminal(self, agent_id: str = "") -> None:
         if found := self._find(agent_id):
             session, agent = found

@@ -43,7 +43,11 @@ from .main import Throttle
 from .messages import MessageActions, MessageDetail
 from .shell import Shell
 
-CALLS = {AgentState.WAITING: tr("waits for you"), AgentState.ERROR: tr("has failed")}
+CALLS = {
+    AgentState.WAITING: tr("waits for you"),
+    AgentState.ERROR: tr("has failed"),
+    AgentState.SUSPENDED: tr("has suspended itself: continue it by its key or the palette"),
+}
 """States that need the user, and the text if the agent gives none."""
 FINISHED_SECONDS = 1.5  # idle time before the user is notified; some agents only fetch the next message
 Pending = Awaitable[None] | None

@@ -46,6 +46,7 @@ FOR_EXTERNAL = {
     "watch_agent": "not_external",
     "send_instructions": "not_external",
     "reset_terminal": "not_external",
+    "continue_agent": "not_external",
 }
 """Maps actions on hosted agents to their equivalents for external ones."""
 

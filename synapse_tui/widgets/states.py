@@ -50,6 +50,7 @@ class State(Mark):
 
 NEEDS_YOU = State("▲", "needs", tr("needs you"), 0, tr("Needs you"))
 ERROR = State("▲", "fail", tr("error"), 0, tr("Needs you"))
+SUSPENDED = State("▲", "needs", tr("suspended"), 0, tr("Needs you"))
 ENDED = State("×", "fail", tr("ended"), 1, tr("Ended by itself"))
 DONE = State("◆", "done", tr("done"), 2, tr("Done, not looked at yet"))
 HOLDS = State(HELD, "held", tr("holds messages"), 3, tr("Holds messages"))
@@ -67,6 +68,7 @@ _STATES: Final = MappingProxyType(
         AgentState.WAITING: NEEDS_YOU,
         AgentState.ERROR: ERROR,
         AgentState.UNKNOWN: UNKNOWN,
+        AgentState.SUSPENDED: SUSPENDED,
         AgentState.EXITED: ENDED,
     }
 )

@@ -83,7 +83,7 @@ class AgentView:
         """Whether it needs the user to continue: it waits, has failed or exited, or its watch gave up."""
         if self.exit is not None:
             return not self.end_seen
-        return self.gave_up or self.state in (AgentState.WAITING, AgentState.ERROR)
+        return self.gave_up or self.state in (AgentState.WAITING, AgentState.ERROR, AgentState.SUSPENDED)
 
     @property
     def held_long(self) -> bool:

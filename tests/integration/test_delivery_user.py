@@ -44,6 +44,34 @@ async def type_at_moments(
         await rig.done(task)
 
 
+def stop(pid: int) -> None:
+    """Stop a process, and wait until it is."""
+    os.kill(pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
+
+
+@linux
+async def test_a_suspended_agent_is_shown_and_continued_and_gets_its_messages_then(tmp_path):
+    async with open_rig(tmp_path, "--word-delay", "0") as rig:
+        await rig.ready()
+        first = rig.send("%%slow:2%% one")
+        await rig.state(AgentState.PROCESSING)
+        os.kill(rig.session.console.process.pid, signal.SIGSTOP)
+        await rig.state(AgentState.SUSPENDED)
+        second = rig.send("two")
+        await rig.delivery(second, DeliveryState.HELD, "agent is suspended")
+        rig.session.go_on()
+        await rig.done(first)
+        await rig.done(second)
+        assert rig.submitted == ["%%slow:2%% one", "two"]
+        await rig.ready()
+        await asyncio.to_thread(stop, rig.session.console.process.pid)  # by another hand, at rest
+        third = rig.send("three")
+        await rig.delivery(third, DeliveryState.HELD, "agent is suspended")
+        rig.session.go_on()
+        await rig.done(third)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_a_user_who_types_at_any_moment(tmp_path, seed):
     chance = random.Random(seed)

@@ -264,6 +264,9 @@ class FakeSession:
         self.sizes.append((columns, lines))
         self.terminal.resize(columns, lines)
 
+    def go_on(self) -> None:
+        self.become(AgentState.READY)
+
     def reset_terminal(self) -> None:
         self.terminal.reset_modes()
         if self.damage_listener is not None:

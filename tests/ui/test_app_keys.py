@@ -153,6 +153,19 @@ async def test_the_terminal_of_a_program_that_died_is_reset():
         await until(lambda: "again" not in text_of(app))
 
 
+async def test_a_suspended_agent_calls_and_is_continued():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "f")
+        assert "is not suspended" in text_of(app)
+        host.agents[GEMINI].become(AgentState.SUSPENDED)
+        await until(lambda: "▲ gemini" in text_of(app) or "suspended" in text_of(app))
+        await pilot.press(LEADER, "a")
+        assert active(app) == GEMINI
+        await pilot.press(LEADER, "f")
+        await until(lambda: host.agents[GEMINI].report.state is AgentState.READY)
+
+
 async def test_next_agent_that_needs_a_person():
     host = three_agents()
     async with running(host) as (app, pilot):

@@ -229,3 +229,22 @@ def test_rows_above_the_tail_do_not_count(tmp_path: Path) -> None:
     assert screen.state == STARTING
     screen.show(["> ", "more"])
     assert screen.state == READY
+
+
+def test_a_suspended_agent_stays_so_whatever_its_terminal_echoes() -> None:
+    screen = Screen("claude")
+    screen.show(*claude())
+    screen.feed(osc("0;✳ x"))
+    screen.wait(1)
+    assert screen.state == READY
+    screen.detector.suspended = True
+    screen.feed(osc("0;⠂ x"))
+    assert screen.state == "SUSPENDED"
+    screen.show(["^Z"])
+    screen.wait(60)
+    assert screen.state == "SUSPENDED"
+    screen.detector.suspended = False
+    screen.show(*claude())
+    screen.feed(osc("0;✳ x"))
+    screen.wait(1)
+    assert screen.state == READY

@@ -116,6 +116,7 @@ _WORDS = {
     AgentState.WAITING: "permission dialog open",
     AgentState.ERROR: "agent shows an error",
     AgentState.UNKNOWN: STATE_UNKNOWN,
+    AgentState.SUSPENDED: "agent is suspended",
     AgentState.EXITED: EXITED,
 }
 
