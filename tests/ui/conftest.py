@@ -12,6 +12,8 @@ import pytest
 import textual.app
 import textual.pilot
 from pytest_textual_snapshot import node_to_report_path
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 
 from synapse_tui.screens import main
 from synapse_tui.widgets import bars, terminal_view
@@ -23,6 +25,24 @@ def _idle_is_known() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (textual.app, textual.pilot):
             patch.setattr(module, "wait_for_idle", wait_for_idle)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="package")
+def _style_sheets_are_parsed_once() -> Iterator[None]:
+    """Share parsed rules between applications, which never change them: parsing is a third of a start."""
+    parse = Stylesheet._parse_rules
+    known: dict[tuple[object, ...], list[RuleSet]] = {}
+
+    def parse_once(sheet: Stylesheet, css: str, *where: Any, **how: Any) -> list[RuleSet]:
+        key = (css, where, frozenset(how.items()), frozenset(sheet._variables.items()))
+        if key not in known:
+            known[key] = parse(sheet, css, *where, **how)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stylesheet, "_parse_rules", parse_once)
+        patch.setattr(RuleSet, "__hash__", object.__hash__)  # the same, without a call of a function
         yield
 
 

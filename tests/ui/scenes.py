@@ -138,7 +138,7 @@ async def _delivery(pilot: Pilot[None]) -> None:
     sent = app.host.tasks[-1]
     app.host.change(sent.id, delivery=DeliveryState.HELD, reason="permission dialog open")  # type: ignore[attr-defined]
     app.host.events.publish(Notice("codex: the port 8120 is taken; it was opened on 8121", "warning"))
-    await pilot.pause(0.3)
+    await until(lambda: app.screen.query("Toast"))
 
 
 async def _answer(pilot: Pilot[None]) -> None:

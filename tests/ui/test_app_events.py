@@ -121,14 +121,14 @@ async def test_clipboard_of_an_agent_is_copied_and_told(monkeypatch):
 @pytest.mark.parametrize("level", ["information", "warning", "error"])
 async def test_notices_are_shown_as_plain_text(level):
     host = three_agents()
-    async with running(host) as (app, pilot):
+    async with running(host) as (app, _pilot):
         host.events.publish(Notice("port 8100 [is] taken", level))
-        await pilot.pause(0.1)
+        shown = 1 if level == "information" else 2
+        await until(lambda: text_of(app).count("port 8100 [is] taken") == shown, lambda: text_of(app))
         assert "port 8100 [is] taken" in text_of(app).splitlines()[-1]
         toasts = app.screen.query("Toast")
-        assert len(toasts) == (0 if level == "information" else 1)
+        assert len(toasts) == len(app._notifications) == shown - 1
         if toasts:
-            assert text_of(app).count("port 8100 [is] taken") == 2
             assert toasts.first().region.y < 10, "toasts stay away from the composers at the bottom"
 
 

@@ -108,10 +108,9 @@ async def test_a_late_event_moves_nothing():
 
 async def test_the_sidebar_takes_the_keys_at_once():
     host = three_agents()
-    async with running(host) as (app, pilot):
+    async with running(host) as (app, _pilot):
         burst(app, "f6", "j", "k", "f6", "f4", "x")
-        await pilot.pause()
-        await pilot.pause(0.05)
+        await until(lambda: any(session.typed for session in host.agents.values()))
         assert_settled(app, host, CODEX, "x")
         assert not host.agents[CLAUDE].typed
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from textual.geometry import Region
 
 from synapse_tui.app import SynapseApp
+from synapse_tui.widgets import terminal_view
 from synapse_tui.widgets.layout import GAP, LAYOUTS, MIN_HEIGHT, MIN_WIDTH, Layout, Tile, fit, preset, tiles
 from tests.ui.app_kit import LEADER, running, text_of, three_agents, until
 
@@ -33,12 +34,13 @@ async def test_f5_goes_through_all_layouts():
 @pytest.mark.parametrize("layout", ["columns", "grid", "main"])
 async def test_the_agents_get_the_size_of_their_panes(layout):
     host = three_agents()
-    async with running(host, layout=layout) as (app, pilot):
-        await until(lambda: all(session.sizes for session in host.agents.values()))
-        await pilot.pause(0.2)
-        for agent_id, region in regions(app).items():
+    async with running(host, layout=layout) as (app, _pilot):
+
+        def fits(agent_id: str, region: Region) -> bool:
             terminal = host.agents[agent_id].terminal
-            assert (terminal.columns, terminal.lines) == (region.width, region.height - 1)
+            return (terminal.columns, terminal.lines) == (region.width, region.height - 1)
+
+        await until(lambda: len(regions(app)) == 3 and all(fits(*shown) for shown in regions(app).items()))
 
 
 async def test_hidden_agents_follow_every_change_of_the_deck():
@@ -100,10 +102,9 @@ async def test_a_terminal_that_is_too_small_says_so(size):
         await until(lambda: all(session.sizes for session in host.agents.values()))
         sizes = [list(session.sizes) for session in host.agents.values()]
         await pilot.resize_terminal(*size)
-        await pilot.pause(0.2)
         if size[0] > 20:
-            assert "too small" in text_of(app)
-            assert "40×10" in text_of(app)
+            await until(lambda: "too small" in text_of(app) and "40×10" in text_of(app))
+        await pilot.pause(2 * terminal_view.SETTLE_TIME)
         assert [session.sizes for session in host.agents.values()] == sizes, "the agents keep their size"
         await pilot.resize_terminal(120, 40)
         await pilot.pause()
