@@ -74,7 +74,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("restart_agent", "Agents", (), ("R",), "Restart agent",
            "Starts it again with the same id, folder and messages.", words="again reload respawn",
            of_agent=True),
-    Action("continue_agent", "Agents", (), ("f",), "Continue a suspended agent",
+    Action("continue_agent", "Agents", (), ("f",), "Continue agent",
            "Lets a program that has suspended itself, as by Ctrl+Z, go on with its conversation.",
            words="resume stopped fg foreground sigcont ctrl+z frozen", of_agent=True),
     Action("rename_agent", "Agents", (), ("r",), "Rename agent",
