@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -41,6 +41,23 @@ def wait_until(condition: Callable[[], T | None], what: Description = "", second
         _check(began + seconds, seconds, condition, what)
         time.sleep(min(0.1, 0.02 + (time.monotonic() - began) / 10))
     return value
+
+
+async def at_once(cases: Iterable[T], trial: Callable[[T], Awaitable[object]], most: int = 5) -> None:
+    """Try all cases, several at the same time where each mostly waits; what fails names its case."""
+    places = asyncio.Semaphore(most)
+
+    async def one(case: T) -> None:
+        async with places:
+            try:
+                await trial(case)
+            except BaseException as error:
+                error.add_note(f"in the case {case!r}")
+                raise
+
+    results = await asyncio.gather(*map(one, cases), return_exceptions=True)
+    if failures := [result for result in results if isinstance(result, BaseException)]:
+        raise BaseExceptionGroup("cases failed", failures)
 
 
 def _check(deadline: float, seconds: float, condition: Callable[[], object], what: Description) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from synapse_tui.agents.profiles import generic
 from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
 from synapse_tui.agents.profiles.generic import profile_of
 from synapse_tui.agents.profiles.programs import command_spec, parse_agent, parse_spec, read_command
@@ -28,7 +29,7 @@ from synapse_tui.workspace import Handover, SavedView, WorkspaceStore
 from tests.integration.composer_agent import Shape
 from tests.integration.host_kit import make_host, records, running
 from tests.integration.session_rig import open_rig
-from tests.waiting import PATIENCE, until
+from tests.waiting import PATIENCE, at_once, until
 
 PROGRAM = Path(__file__).with_name("composer_agent.py")
 ECHO = """#!/usr/bin/env python3
@@ -45,7 +46,25 @@ while True:
 
 
 @pytest.fixture
-async def host(tmp_path: Path) -> AsyncIterator[Host]:
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The general rules with shorter times, where a test is not about them."""
+    shipped = generic._generic()
+    quick = dataclasses.replace(
+        shipped,
+        startup=dataclasses.replace(shipped.startup, delay=0.2, timeout=2.0),
+        states=tuple(
+            dataclasses.replace(
+                rule, silence=rule.silence and rule.silence / 4, active=rule.active and rule.active / 4
+            )
+            for rule in shipped.states
+        ),
+    )
+    assert quick.states != shipped.states
+    monkeypatch.setattr(generic, "_generic", lambda: quick)
+
+
+@pytest.fixture
+async def host(tmp_path: Path, soon: None) -> AsyncIterator[Host]:
     async with running(make_host(tmp_path)) as opened:
         yield opened
 
@@ -265,6 +284,7 @@ async def test_a_command_that_cannot_run_says_what_to_do(
     assert re.search(hint, caught.value.hint)
 
 
+@pytest.mark.usefixtures("soon")
 async def test_the_workspace_brings_it_back_with_what_was_allowed(tmp_path: Path, echo: str) -> None:
     store = WorkspaceStore(tmp_path / "workspaces", "one")
     async with running(make_host(tmp_path)) as host:
@@ -286,6 +306,7 @@ async def test_the_workspace_brings_it_back_with_what_was_allowed(tmp_path: Path
         await until(lambda: _done(back, receipt.task_id), back.recent_text)
 
 
+@pytest.mark.usefixtures("soon")
 async def test_a_closed_one_is_opened_again_by_the_command_that_is_shown(tmp_path: Path, echo: str) -> None:
     folder = tmp_path / "its own"
     folder.mkdir()
@@ -311,6 +332,7 @@ async def test_a_closed_one_is_opened_again_by_the_command_that_is_shown(tmp_pat
         assert database.execute("SELECT command FROM tasks").fetchall() == [("",)], "no longer than needed"
 
 
+@pytest.mark.usefixtures("soon")
 async def test_an_upgrade_of_the_host_goes_on_with_it(tmp_path: Path, echo: str) -> None:
     before = make_host(tmp_path)
     await before.start()
@@ -364,12 +386,17 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("name", SHAPES)
-async def test_the_general_rules_hold_without_any_report_of_the_program(tmp_path: Path, name: str) -> None:
+async def test_the_general_rules_hold_without_any_report_of_the_program(tmp_path: Path) -> None:
+    for name in SHAPES:
+        (tmp_path / name).mkdir()
+    await at_once(SHAPES, lambda name: _general_rules_hold(tmp_path / name, SHAPES[name]))
+
+
+async def _general_rules_hold(folder: Path, shape: Shape) -> None:
     profile = profile_of(ProfileSet({}), (sys.executable, str(PROGRAM)))
-    args = (str(PROGRAM), SHAPES[name].json)
+    args = (str(PROGRAM), shape.json)
     profile = dataclasses.replace(profile, args=args, ignores=frozenset({"status"}))
-    async with open_rig(tmp_path, profile=profile, size=(90, 24)) as rig:
+    async with open_rig(folder, profile=profile, size=(90, 24)) as rig:
         task = rig.send("one line")
         await rig.ready()
         assert not rig.submitted

@@ -15,6 +15,7 @@ from synapse_tui.agents.profiles.reader import read_profile
 from synapse_tui.model import AgentState, DeliveryState, TaskState
 from tests.integration.composer_agent import Shape
 from tests.integration.session_rig import Rig, open_rig, until
+from tests.waiting import at_once
 
 PROGRAM = Path(__file__).with_name("composer_agent.py")
 LINES = "first line\n\n  - indented\nlast line"
@@ -78,9 +79,15 @@ async def submits(rig: Rig, text: str) -> None:
     assert rig.submitted[-1] == text
 
 
-@pytest.mark.parametrize("name", SHAPES)
-async def test_messages_drafts_and_dialogs(tmp_path, name):
-    async with open_rig(tmp_path, profile=profile(*SHAPES[name]), size=(90, 24)) as rig:
+@pytest.mark.slow
+async def test_messages_drafts_and_dialogs(tmp_path):
+    for name in SHAPES:
+        (tmp_path / name).mkdir()
+    await at_once(SHAPES, lambda name: _messages_drafts_and_dialogs(tmp_path / name, name))
+
+
+async def _messages_drafts_and_dialogs(folder: Path, name: str) -> None:
+    async with open_rig(folder, profile=profile(*SHAPES[name]), size=(90, 24)) as rig:
         for text in ("one line", LINES, LONG):
             await submits(rig, text)
         rig.type("mine")
