@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from synapse_tui.agents.console import AgentConsole
 from synapse_tui.agents.delivery import typist
 from synapse_tui.agents.delivery.gate import UNREAD
 from synapse_tui.model import DeliveryState, Task, TaskState
@@ -21,6 +22,12 @@ HALF = LONG[:20_000]
 """More than a terminal takes without being read."""
 SLOWLY = ("--read-rate", "150")
 """So many kB a second: the message takes most of a second."""
+
+
+@pytest.fixture(autouse=True)
+def busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stopped agent stands for a busy one here: nothing sees that it is stopped."""
+    monkeypatch.setattr(AgentConsole, "look_for_stop", lambda _console: None)
 
 
 async def in_the_middle(rig: Rig) -> None:

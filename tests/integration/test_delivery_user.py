@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.agents.adoption import read_handover
+from synapse_tui.agents.console import AgentConsole
 from synapse_tui.events import Notice
 from synapse_tui.model import AgentState, DeliveryState
 from synapse_tui.workspace import Handover
@@ -185,6 +186,12 @@ async def test_a_dialog_in_a_turn_does_not_take_the_draft_that_is_being_typed(tm
         assert rig.submitted[1] == line
 
 
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stopped agent stands for a busy one: nothing sees that it is stopped."""
+    monkeypatch.setattr(AgentConsole, "look_for_stop", lambda _console: None)
+
+
 @asynccontextmanager
 async def stopped(rig: Rig) -> AsyncIterator[None]:
     """Let the agent do nothing meanwhile; what is sent to it lies in its terminal."""
@@ -205,6 +212,7 @@ async def stopped(rig: Rig) -> AsyncIterator[None]:
     ("keys", "left"),
     [(("a",), "a"), (("1",), "1"), (("y", "e", "s"), "yes"), ((PASTE,), "1"), (("\r",), ""), (("\x1b",), "")],
 )
+@pytest.mark.usefixtures("busy")
 async def test_a_key_that_a_busy_agent_has_not_read_does_not_answer_its_dialog(tmp_path, keys, left, lag):
     async with open_rig(tmp_path, *QUICK) as rig:
         await rig.ready()
@@ -224,6 +232,7 @@ async def test_a_key_that_a_busy_agent_has_not_read_does_not_answer_its_dialog(t
 @linux
 @pytest.mark.parametrize("options", [(), ("--no-paste",)])
 @pytest.mark.parametrize("text", ["1", "x" * 3000])
+@pytest.mark.usefixtures("busy")
 async def test_a_message_that_a_busy_agent_has_not_read_does_not_answer_its_dialog(tmp_path, text, options):
     async with open_rig(tmp_path, *QUICK, *options) as rig:
         await rig.ready()
@@ -276,6 +285,7 @@ async def test_a_key_that_becomes_a_signal_reaches_a_program_that_does_not_read(
 
 
 @linux
+@pytest.mark.usefixtures("busy")
 async def test_a_key_that_is_on_its_way_is_handed_over(tmp_path):
     async with open_rig(tmp_path, *QUICK) as first:
         await first.ready()
@@ -294,6 +304,7 @@ async def test_a_key_that_is_on_its_way_is_handed_over(tmp_path):
 
 
 @linux
+@pytest.mark.usefixtures("busy")
 async def test_an_interrupt_goes_before_a_key_that_is_on_its_way(tmp_path):
     async with open_rig(tmp_path, *QUICK) as rig:
         await rig.ready()
@@ -311,6 +322,7 @@ async def test_an_interrupt_goes_before_a_key_that_is_on_its_way(tmp_path):
 
 
 @linux
+@pytest.mark.usefixtures("busy")
 async def test_an_agent_that_ends_with_a_key_unread(tmp_path):
     async with open_rig(tmp_path, *QUICK) as rig:
         await rig.ready()

@@ -402,6 +402,9 @@ class TestEnd:
                     rest[0] = rest[0][os.write(end.master, rest[0][:4096]) :]
 
         async with running(end) as app:
+            link = driver_of(app).link
+            assert link is not None
+            await end.until(lambda: not link._handshake.waiting)  # the terminal has answered all queries
             driver_of(app).disable_input()
             typist = threading.Thread(target=type_on)
             typist.start()
