@@ -184,6 +184,7 @@ async def test_a_message_that_is_left_is_taken_back_after_a_dialog(tmp_path, qui
         await rig.delivery(task, DeliveryState.HELD, "permission dialog open")
         await rig.answer("\x1b")
         await until(lambda: rig.session.reading().empty, rig.session.reading)
+        await until(lambda: rig.session.outbox.is_parked(task.id), rig.session.recent_text)
         quick.undo()
         await submits(rig, "one line")
 
