@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from synapse_tui.model import AgentState
 from tests.integration.dummy_rig import DummyRig
 from tests.integration.pty_harness import until
 from tests.integration.session_rig import Rig, open_rig
+from tests.waiting import at_once
 
 SIGNALS = {
     "title": ("--no-status",),
@@ -25,9 +27,14 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize(("options", "size"), VARIANTS.values(), ids=VARIANTS.keys())
-async def test_every_state_is_seen(tmp_path, options, size):
-    rig = DummyRig(tmp_path, "--word-delay", "15", *options, **size)
+async def test_every_state_is_seen(tmp_path):
+    for name in VARIANTS:
+        (tmp_path / name).mkdir()
+    await at_once(VARIANTS, lambda name: _every_state_is_seen(tmp_path / name, *VARIANTS[name]))
+
+
+async def _every_state_is_seen(folder: Path, options: Sequence[str], size: Mapping[str, int]) -> None:
+    rig = DummyRig(folder, "--word-delay", "15", *options, **size)
     try:
         await rig.reaches(AgentState.READY)
         assert rig.reading.empty
