@@ -34,7 +34,8 @@ async def test_every_state_is_seen(tmp_path):
 
 
 async def _every_state_is_seen(folder: Path, options: Sequence[str], size: Mapping[str, int]) -> None:
-    rig = DummyRig(folder, "--word-delay", "15", *options, **size)
+    columns, lines = size["columns"], size["lines"]
+    rig = DummyRig(folder, "--word-delay", "15", *options, columns=columns, lines=lines)
     try:
         await rig.reaches(AgentState.READY)
         assert rig.reading.empty
@@ -47,7 +48,7 @@ async def _every_state_is_seen(folder: Path, options: Sequence[str], size: Mappi
             await rig.reaches(AgentState.WAITING)
             await until(lambda: rig.reading.dialog, "the dialog on the screen")
             assert not rig.reading.visible
-            if size["lines"] > 5:
+            if lines > 5:
                 assert rig.reading.dialog_kind == kind
                 assert rig.reading.dialog_title
             rig.press("\r")
