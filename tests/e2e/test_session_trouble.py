@@ -90,6 +90,7 @@ def test_only_its_agents_keep_a_sessions_project_in_use(run: Run, project: Path)
     assert [process.cwd() for process in processes] == ["/"] * len(processes)
     held = [file.path for process in processes for file in process.open_files()]
     assert not [path for path in held if Path(path).is_relative_to(project)], "it could not be unmounted"
+    assert run("synapse-tui", "kill").returncode == 0
 
 
 def test_nonsense_is_refused(run: Run, runtime: Path) -> None:
