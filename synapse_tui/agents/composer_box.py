@@ -355,6 +355,8 @@ class _Finder:
             if not (row.spans if row.cells is None else any(row.styles)):
                 continue
             line, run = self._terminal.line(y), 0
+            if not any(style.reverse for _, style, _ in line.coded_runs()):
+                continue  # looking at each cell takes a hundred times as long
             for x in range(screen.columns + 1):
                 cell = line.cell(x) if x < screen.columns else None
                 if cell is not None and cell.style.reverse:
