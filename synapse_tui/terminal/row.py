@@ -371,7 +371,9 @@ class Line:
 
     def cell(self, x: int) -> Cell:
         text, packed = self._row.cell(x)
-        width = 0 if text == "" else 2 if x + 1 < self._columns and self._row.cell(x + 1)[0] == "" else 1
+        width = 0 if text == "" else 1
+        if width and self._row.wide and x + 1 < self._columns and self._row.cell(x + 1)[0] == "":
+            width = 2
         return Cell(text, width, self._table.style(packed))
 
     def __len__(self) -> int:
