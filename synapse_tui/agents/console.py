@@ -578,6 +578,10 @@ class AgentConsole:
     def dialog(self) -> Dialog | None:
         return self.detector.dialogs.current
 
+    @property
+    def announces_dialog(self) -> bool:
+        return self.detector.announces_dialog(self._clock())
+
     def dialog_answered(self) -> None:
         self.detector.dialogs.answered(self._clock())
 

@@ -73,6 +73,7 @@ class Dialog:
         lines: The same as they are drawn, with styles.
         serial: Number of the dialog in its agent: another dialog has another number.
         since: When it began to look as it does, on the clock of the agent's states.
+        announced: The agent says that it asks, and has not drawn the dialog yet.
     """
 
     name: str = ""
@@ -88,6 +89,7 @@ class Dialog:
     lines: tuple[Line, ...] = field(default=(), compare=False)
     serial: int = 0
     since: float = 0.0
+    announced: bool = False
 
     @property
     def grants(self) -> bool:
@@ -123,16 +125,16 @@ class DialogLog:
         self.current: Dialog | None = None  # None also while it disappears for a moment
         self._last: Dialog | None = None
         self._serial = 0
-        self._gone_at: float | None = None
+        self.gone_at: float | None = None  # since when there is none; None also before the first
 
     def look(self, dialog: Dialog | None, now: float) -> None:
         if dialog is None:
             self.current = None
-            self._gone_at = now if self._gone_at is None else self._gone_at
+            self.gone_at = now if self.gone_at is None else self.gone_at
             return
         last, self._last = self._last, dialog
-        gone = self._gone_at is not None and now - self._gone_at >= FLICKER
-        self._gone_at = None
+        gone = self.gone_at is not None and now - self.gone_at >= FLICKER
+        self.gone_at = None
         since = now
         if last is None or gone or not last.same_question(dialog):
             self._serial += 1

@@ -100,8 +100,8 @@ class DialogGuard:
     """Prevents keys meant for a draft from answering a dialog.
 
     A key is meant for a dialog unless it continues typing that began before the dialog opened or less than
-    `DELIBERATE` after it. A menu opened by the user's own key accepts all keys at once; a permission dialog
-    never counts as such a menu.
+    `DELIBERATE` after it. No key is meant for a dialog that the agent has announced and not drawn. A menu
+    opened by the user's own key accepts all keys at once; a permission dialog never counts as such a menu.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class DialogGuard:
         self._opens_menu = opens_menu
         self._read = read
         self._kept = kept
-        self._told_kept = False
+        self._keeps = self._told_kept = False
         self.typing_begins = False
         self._typed_at = float("-inf")
         self._burst = float("-inf")  # when the current burst of typing began
@@ -140,25 +140,36 @@ class DialogGuard:
         if fresh:
             self._read()
         dialog, now = self._dialog(), self._clock()
-        hidden = dialog is None or (not dialog.name and self._seen is not None)
-        if hidden and dialog != self._seen:
-            self._gone_at = now if self._gone_at is None else self._gone_at
-            return self._seen if dialog is not None else None
+        if dialog is not None and dialog.announced and now < self._asked_until:
+            dialog = None  # the menu that the user asked for
         back = self._gone_at is None or now - self._gone_at < FLICKER
+        if dialog != self._seen and self._hides(dialog, back=back):
+            self._gone_at = now if self._gone_at is None else self._gone_at
+            return self._seen if dialog is not None and not dialog.announced else dialog
         self._gone_at = None
         if dialog is not None and (dialog != self._seen or not back):
             # A title may change as the user moves in the dialog; a permission dialog never opens as a menu.
             moved = back and self._seen is not None and self._seen.name == dialog.name
             asked = now < self._asked_until and (not dialog.grants or (moved and self._opened_at != ALWAYS))
-            self._seen, self._told_kept = dialog, False
+            keeps = self._keeps and self._seen is not None and self._seen.announced
+            self._seen, self._keeps, self._told_kept = dialog, keeps, False
+            self._tell()
             if not asked:
                 self._opened_at = now
         return dialog
+
+    def _hides(self, dialog: Dialog | None, *, back: bool) -> bool:
+        """Whether the dialog that was seen last may be there still, and only be drawn anew."""
+        if dialog is None or self._seen is None or self._seen.announced:
+            return dialog is None
+        return back if dialog.announced else not dialog.name
 
     def deliberate_since(self, instant: float) -> bool:
         return self._burst - instant >= DELIBERATE
 
     def meant_for(self, dialog: Dialog, data: bytes) -> bool:
+        if dialog.announced:
+            return False
         if self._opened_at == ALWAYS:
             return True
         # Several keys at once are text: they can fill in a question, but never grant permission.
@@ -188,13 +199,21 @@ class DialogGuard:
         self._asked_until = NEVER
 
     def answers_in(self, now: float) -> float:
-        self.look()
+        dialog = self.look()
+        if dialog is not None and dialog.announced:
+            return DELIBERATE
         if self._opened_at == ALWAYS or self.deliberate_since(self._opened_at):
             return 0.0
         return max(0.0, max(self._opened_at, self._typed_at) + DELIBERATE - now)
 
     def tell_kept(self) -> None:
-        if not self._told_kept:
+        """Tell once that keys were kept; of an announced dialog, when it is drawn and can be answered."""
+        self._keeps = True
+        self._tell()
+
+    def _tell(self) -> None:
+        drawn = self._seen is None or not self._seen.announced
+        if self._keeps and drawn and not self._told_kept:
             self._told_kept = True
             self._kept()
 

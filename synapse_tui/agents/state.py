@@ -351,6 +351,21 @@ class StateDetector:
         """Whether OSC 133 proves anything: some programs put marks around messages, also earlier ones."""
         return self._marks >= {"C", "D"}
 
+    def announces_dialog(self, now: float) -> bool:
+        """Whether the agent waits for a person, but still shows its composer, and no dialog for now.
+
+        Only where it tells so other than by its screen, and where its dialogs can be recognized.
+        """
+        report, profile, reading = self.report, self._profile, self._reading
+        if report.state is not AgentState.WAITING or not reading.visible or reading.dialog is not None:
+            return False
+        rule = next((rule for rule in profile.states if rule.name == report.rule), None)
+        return bool(profile.dialogs) and not (rule is not None and rule.screen) and now < self._shows_by()
+
+    def _shows_by(self) -> float:
+        """Return when an announced dialog should have been drawn; another may follow the one before."""
+        return max(self.report.since, self.dialogs.gone_at or _NEVER) + ASKS
+
     def drawing(self, now: float) -> bool:
         """Whether a synchronized frame has begun and is awaited, so that the reading is older."""
         return self._frame_began is not None and now < self._frame_began + _FRAME_PATIENCE
@@ -466,6 +481,8 @@ class StateDetector:
             times.append(self._frame_began + _FRAME_PATIENCE)
         if wait is not None:
             times.append(now + wait)
+        if self.announces_dialog(now):
+            times.append(self._shows_by())
         if not self._was_ready:
             startup = self._profile.startup
             times += [self._spawned + seconds for seconds in (startup.delay, startup.timeout)]

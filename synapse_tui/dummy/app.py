@@ -220,6 +220,7 @@ class Options(argparse.Namespace):
     while_working: Literal["ignore", "queue", "steer"]
     requeue: bool
     dialog_after_paste: float
+    announce: float
     swallow_enter: int
     burst: float
     read_rate: int  # bytes per second; 0 for no limit
@@ -276,6 +277,8 @@ def make_parser() -> argparse.ArgumentParser:
     add("--requeue-on-interrupt", dest="requeue", action="store_true", help=requeue)
     late = "open a dialog this long after a paste"
     add("--dialog-after-paste", type=_milliseconds, default="-1", metavar="MS", help=late)
+    early = "report a dialog this long before it is drawn; it takes all keys by then"
+    add("--announce", type=_milliseconds, default=0, metavar="MS", help=early)
     add("--swallow-enter", type=int, default=0, metavar="N", help="ignore N Enters after each paste")
     burst = "treat Enter this soon after typed text as part of a paste"
     add("--burst", type=_milliseconds, default=0, metavar="MS", help=burst)
@@ -330,6 +333,7 @@ class DummyApp:
         self._resting: State = "idle"
         self.composer = Composer()
         self.dialogs: list[Dialog] = []
+        self._undrawn: Dialog | None = None
         self.queued: list[str] = []
         self.notice = ""
         self._notice_timer: Timer | None = None
@@ -396,7 +400,7 @@ class DummyApp:
         view = PanelView(
             composer=self.composer,
             placeholder=f"Write to {self.options.name}" if self.options.part else PLACEHOLDER,
-            dialog=self.dialog,
+            dialog=self.dialog if self.dialog is not self._undrawn else None,
             working=self.runner.seconds,
             step=self._step,
             queued=self.queued,
@@ -434,7 +438,15 @@ class DummyApp:
 
     def _show_dialog(self, dialog: Dialog) -> None:
         self.journal.write("dialog-open", kind=dialog.kind, question=dialog.question, body=dialog.body)
+        self._undrawn = dialog if self.options.announce else None
         self.set_state(dialog.kind)
+        if self._undrawn is None:
+            self.paint()
+        else:
+            self.loop.later(self.options.announce, self._draw_dialog)
+
+    def _draw_dialog(self) -> None:
+        self._undrawn = None
         self.paint()
 
     def note(self, text: str, seconds: float = EXIT_WINDOW) -> None:

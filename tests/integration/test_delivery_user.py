@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.agents import state
 from synapse_tui.agents.adoption import read_handover
 from synapse_tui.agents.console import AgentConsole
+from synapse_tui.agents.keyboard import DELIBERATE
 from synapse_tui.events import Notice
 from synapse_tui.model import AgentState, DeliveryState
 from synapse_tui.workspace import Handover
@@ -162,8 +164,9 @@ def answers(rig: Rig) -> list[str]:
     return [record.get("text") or record["key"] for record in rig.records("key") if "dialog" in record]
 
 
-async def test_a_dialog_in_a_turn_does_not_take_the_draft_that_is_being_typed(tmp_path):
-    async with open_rig(tmp_path, *QUICK) as rig:
+@pytest.mark.parametrize("announced", ["0", "400"])
+async def test_a_dialog_in_a_turn_does_not_take_the_draft_that_is_being_typed(tmp_path, announced):
+    async with open_rig(tmp_path, *QUICK, "--announce", announced) as rig:
         await rig.ready()
         rig.type("%%hang:1%% %%perm:make all%%\r")
         await rig.state(AgentState.PROCESSING)
@@ -184,6 +187,22 @@ async def test_a_dialog_in_a_turn_does_not_take_the_draft_that_is_being_typed(tm
         await until(lambda: len(rig.submitted) == 2, "the user's line")
         assert answers(rig) == ["down", "enter"]
         assert rig.submitted[1] == line
+
+
+async def test_an_agent_that_announces_a_dialog_and_draws_none_gets_what_is_typed(tmp_path, monkeypatch):
+    monkeypatch.setattr(state, "ASKS", 1.0)
+    async with open_rig(tmp_path, *QUICK, "--announce", "60000") as rig:
+        await rig.ready()
+        rig.type("%%perm:make all%%\r")
+        await rig.state(AgentState.WAITING)
+        rig.type("y")
+        assert rig.session.keyboard.held == (b"y",)
+        await until(lambda: not rig.session.console.announces_dialog, "the end of the announcement")
+        await asyncio.sleep(2 * DELIBERATE)
+        rig.type("\x1b[B")
+        rig.type("\r")
+        await rig.draft("y")
+        assert answers(rig) == ["down", "enter"]
 
 
 @pytest.fixture

@@ -115,6 +115,10 @@ class FakeAgent:
     def dialog(self) -> Dialog | None:
         return self._dialog()
 
+    @property
+    def announces_dialog(self) -> bool:
+        return False
+
     def dialog_answered(self) -> None:
         pass
 

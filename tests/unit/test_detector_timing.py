@@ -7,8 +7,10 @@ from pathlib import Path
 
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Startup
+from synapse_tui.agents.state import ASKS
+from synapse_tui.hooks import HookKind
 from synapse_tui.model import AgentState
-from tests.unit.agent_screens import Screen, claude, dummy, osc, profile
+from tests.unit.agent_screens import CLAUDE_DIALOG, Screen, claude, dummy, osc, profile
 
 READY, WORKING, WAITING, STARTING, UNKNOWN = "READY", "PROCESSING", "WAITING", "STARTING", "UNKNOWN"
 
@@ -25,6 +27,28 @@ def test_ready_is_not_believed_before_the_start_delay() -> None:
     assert screen.state == STARTING
     screen.wait(0.5)
     assert screen.state == READY
+
+
+def test_a_dialog_is_announced_from_the_signal_until_it_is_drawn_or_late() -> None:
+    screen = Screen("claude")
+    screen.show(*claude())
+
+    def announced() -> bool:
+        return screen.detector.announces_dialog(screen.now)
+
+    assert not announced()
+    screen.detector.hooked(HookKind.ASKED, "", screen.now)
+    screen.feed("")
+    assert (screen.state, announced()) == (WAITING, True)
+    screen.wait(ASKS / 2)
+    screen.show(CLAUDE_DIALOG)
+    assert (screen.state, announced()) == (WAITING, False)
+    screen.feed(osc("7501;state=blocked"))  # the next one
+    screen.wait(ASKS)
+    screen.show(*claude())
+    assert (screen.state, announced()) == (WAITING, True)
+    screen.wait(ASKS + 0.1)
+    assert (screen.state, announced()) == (WAITING, False)
 
 
 def test_ready_is_not_believed_before_the_composer_is_there() -> None:

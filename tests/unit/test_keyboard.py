@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from synapse_tui.agents.delivery.gate import ANNOUNCED
 from synapse_tui.agents.dialogs import FLICKER, Dialog
 from synapse_tui.agents.keyboard import (
     DELIBERATE,
@@ -456,6 +457,34 @@ def test_a_deliberate_choice_takes_every_key_at_once(keyboard, clock, dialog, se
         opens(keyboard, dialog, None if key == b"\r" else replace(BASH, title=f"{key!r} moved"))
     assert sent == [b"\x1b[B", b"\x1b[B", b"\x1b[A", b"\r"]
     assert (keyboard.holding, dialog.kept) == (False, 0)
+
+
+@pytest.mark.parametrize("before", [None, BASH], ids=["first", "next"])
+def test_no_key_is_meant_for_a_dialog_that_is_not_drawn_yet(keyboard, clock, dialog, sent, before):
+    opens(keyboard, dialog, before)
+    clock.passes(10 * FLICKER)
+    opens(keyboard, dialog, ANNOUNCED)
+    clock.passes(2 * DELIBERATE)
+    keyboard.press(b"y")
+    assert sent == []
+    assert dialog.kept == 0
+    opens(keyboard, dialog)
+    assert dialog.kept == 1
+    keyboard.press(b"e")
+    clock.passes(2 * DELIBERATE)
+    keyboard.press(b"2")
+    assert sent == [b"2"]
+    assert keyboard.held == (b"y", b"e")
+
+
+def test_a_dialog_that_is_drawn_anew_behind_its_composer_is_the_same(keyboard, clock, dialog, sent):
+    opens(keyboard, dialog)
+    clock.passes(2 * DELIBERATE)
+    opens(keyboard, dialog, ANNOUNCED)
+    clock.passes(FLICKER / 2)
+    opens(keyboard, dialog)
+    keyboard.press(b"2")
+    assert sent == [b"2"]
 
 
 def test_a_question_takes_the_text_that_is_typed_into_it(keyboard, clock, dialog, sent):

@@ -34,6 +34,7 @@ from .gate import (
     Hold,
     dialog_open,
     dialog_words,
+    shows_no_dialog,
     why_held,
 )
 from .interrupt import Interrupter, InterruptOutcome
@@ -501,6 +502,8 @@ class Delivery:
             if settles := self._typist.settles_in():
                 return settles
             self._let_keys_follow()
+        elif self._keyboard.holding and shows_no_dialog(self._view) and not self.busy.locked():
+            self._keyboard.set_aside()
         if self._settlement.standing is not None:
             wait = await self._look_after(self._settlement.standing)
             recheck = min((seconds for seconds in (wait, recheck) if seconds is not None), default=None)

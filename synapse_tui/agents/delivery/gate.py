@@ -48,6 +48,10 @@ class AgentTerminal(Protocol):
     def dialog(self) -> Dialog | None:
         """Return the dialog on the screen, numbered; None if there is none."""
 
+    @property
+    def announces_dialog(self) -> bool:
+        """Whether the agent waits for a person, but still shows its composer."""
+
     def dialog_answered(self) -> None:
         """Count the open dialog as a new one from now on."""
 
@@ -152,12 +156,23 @@ def dialog_open(view: AgentTerminal) -> bool:
     return view.report.state is AgentState.WAITING or view.reading().dialog is not None
 
 
+ANNOUNCED = Dialog(announced=True)
+
+
 def dialog_for_keys(view: AgentTerminal) -> Dialog | None:
     """Return the dialog that the user's next key would answer; None if the composer has the focus."""
     reading = view.reading()
+    if view.announces_dialog:
+        return ANNOUNCED
     if reading.visible or not dialog_open(view):
         return None
     return Dialog(reading.dialog_name, reading.dialog_title, reading.dialog_kind)
+
+
+def shows_no_dialog(view: AgentTerminal) -> bool:
+    """Whether the agent says that it waits for a person, and has not drawn a dialog in all that time."""
+    reading = view.reading()
+    return dialog_open(view) and reading.visible and reading.dialog is None and not view.announces_dialog
 
 
 def dialog_words(view: AgentTerminal) -> str:
