@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import compileall
 import gc
 import os
 import signal
+import sys
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -32,6 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
             deadline=None,
             suppress_health_check=[hypothesis.HealthCheck.too_slow],
         )
+    gc.set_threshold(10_000, 20, 20)  # else collecting garbage takes a quarter of the time
     hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
     os.environ["LC_ALL"] = "C.UTF-8"  # tests read English
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -39,6 +42,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         # Compiling is most of what the start of a host takes; hundreds share what was compiled once.
         os.environ.setdefault("PYTHONPYCACHEPREFIX", str(config.rootpath / ".pytest_cache" / "bytecode"))
+        sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"]
+    if config.getoption("numprocesses", None):
+        # Before the workers start, which would all compile the same.
+        compileall.compile_dir(config.rootpath / "synapse_tui", quiet=2, workers=0)
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -46,12 +53,31 @@ def pytest_xdist_auto_num_workers() -> int:
     return 3 * (os.cpu_count() or 1)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport]:
+    """Let each worker begin at another place: a file is compiled by the first that comes to it."""
+    report = yield
+    if isinstance(collector, pytest.Directory) and report.passed:
+        number, workers = _place_among_workers(collector.config)
+        begin = len(report.result) * number // workers
+        report.result = [*report.result[begin:], *report.result[:begin]]
+    return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
+    items.sort(key=lambda item: item.path)  # all workers must have the same
+    yield
     _leave_out_what_is_lacking(config, items)
-    workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
+    _, workers = _place_among_workers(config)
     if workers > 1:
         _deal_out(items, workers)
+
+
+def _place_among_workers(config: pytest.Config) -> tuple[int, int]:
+    """Return the number of this process among those that run tests, from 0, and how many there are."""
+    given = getattr(config, "workerinput", {"workerid": "gw0", "workercount": 1})
+    return int(given["workerid"].removeprefix("gw")), int(given["workercount"])
 
 
 def _deal_out(items: list[pytest.Item], workers: int) -> None:
@@ -96,10 +122,9 @@ def _leave_out_what_is_lacking(config: pytest.Config, items: list[pytest.Item]) 
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage less often, and not among what is loaded by now: that takes a quarter of the time."""
+    """Collect garbage no more among what is loaded by now."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, 20, 20)
 
 
 @pytest.fixture(scope="session")
