@@ -54,7 +54,9 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport]:
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Let each worker begin at another place: a file is compiled by the first that comes to it."""
     report = yield
     if isinstance(collector, pytest.Directory) and report.passed:

@@ -218,15 +218,18 @@ class StoppedTerminal:
     other side, so that the program never gets it.
     """
 
-    def __init__(self, master: int, slave: int) -> None:
+    def __init__(self, master: int, slave: int, stops: set[StoppedTerminal]) -> None:
         self._master = master
         self._slave = slave
-        self._unread = select.poll()
-        self._unread.register(slave, select.POLLIN)
+        self._stops = stops  # of this terminal: the last that resumes lets the output go on
+        self._stops.add(self)
+        with contextlib.suppress(termios.error):
+            termios.tcflow(slave, termios.TCOOFF)
+        self._input = _poll(slave)
 
     @property
     def unread(self) -> bool:
-        return bool(self._unread.poll(0))  # poll also makes the kernel flush data in transit
+        return bool(self._input.poll(0))
 
     def take_back(self, key: bytes) -> bool:
         """Take back a key that was sent. Returns False if the program has read it, or some of it."""
@@ -239,20 +242,18 @@ class StoppedTerminal:
         return rest != taken
 
     def resume(self) -> None:
-        """Let the output go on; the object cannot be used afterwards."""
-        with contextlib.suppress(termios.error):
-            termios.tcflow(self._slave, termios.TCOON)
+        """Let the output go on, unless it is stopped otherwise too; the object cannot be used afterwards."""
+        self._stops.discard(self)
+        if not self._stops:
+            with contextlib.suppress(termios.error):
+                termios.tcflow(self._slave, termios.TCOON)
         os.close(self._slave)
 
 
-def stop_output(master: int) -> StoppedTerminal | None:
+def stop_output(master: int, stops: set[StoppedTerminal]) -> StoppedTerminal | None:
     """Stop a program's output until `resume`. None on other systems and for terminals in line mode."""
     slave = _open(master)
-    if slave is None:
-        return None
-    with contextlib.suppress(termios.error):
-        termios.tcflow(slave, termios.TCOOFF)
-    return StoppedTerminal(master, slave)
+    return StoppedTerminal(master, slave, stops) if slave is not None else None
 
 
 def unread(master: int) -> bool:
@@ -260,9 +261,16 @@ def unread(master: int) -> bool:
     if slave is None:
         return False
     try:
-        return StoppedTerminal(master, slave).unread
+        return bool(_poll(slave).poll(0))
     finally:
         os.close(slave)
+
+
+def _poll(slave: int) -> select.poll:
+    """Return what tells whether a program has input to read; polling also makes the kernel flush it."""
+    poll = select.poll()
+    poll.register(slave, select.POLLIN)
+    return poll
 
 
 def _open(master: int) -> int | None:
@@ -312,6 +320,7 @@ class PtyProcess:
         self._agent = agent  # known early: the program may overwrite its environment
         self._guardian = guardian
         self._queue = WriteQueue(fd)
+        self._stops: set[StoppedTerminal] = set()
         self._status: ExitStatus | None = None
         self._scheduler: ReadScheduler | None = None
         self._watch: ExitWatch | None = None
@@ -426,7 +435,7 @@ class PtyProcess:
 
     def stop_output(self) -> StoppedTerminal | None:
         """Stop the output until `StoppedTerminal.resume`; None if that is not possible."""
-        return stop_output(self.fd) if self.fd >= 0 else None
+        return stop_output(self.fd, self._stops) if self.fd >= 0 else None
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[StoppedTerminal | None]:

@@ -111,3 +111,13 @@ async def test_a_program_that_works_on_is_not_at_rest(harness, code):
     program = harness.python(f"print('begun', flush=True)\n{code}")
     await program.says(b"begun")
     assert not await at_rest(program).settled(0.04, 0.2)
+
+
+async def test_output_that_is_stopped_twice_goes_on_with_the_second(listener):
+    with listener.process.stopped():
+        with listener.process.stopped():
+            listener.process.write(b"x")
+        await until(lambda: not listener.process.unread, "its reading")
+        await asyncio.sleep(0.1)
+        assert b"got" not in listener.output
+    await listener.says(b"got b'x';")
