@@ -56,6 +56,11 @@ class Address:
     project: str = ""
     receives: bool = True
 
+    @property
+    def label(self) -> str:
+        """What a person of this project calls it, and can type: its name, else its id."""
+        return self.name if self.name and self.local else self.agent_id
+
 
 @dataclass(frozen=True, slots=True)
 class Completion:
@@ -324,7 +329,7 @@ def _not_found(wanted: str, candidates: Sequence[Address], others: Sequence[Addr
     begun = [form for form in known if wanted and form.startswith(wanted)]
     if near := begun[:1] or difflib.get_close_matches(wanted, known, 1):
         return AgentNotFound(f"no agent answers to '@{wanted}'", f"did you mean '@{near[0]}'?")
-    live = ", ".join(f"@{candidate.agent_id}" for candidate in others if candidate.live)
+    live = ", ".join(f"@{candidate.label}" for candidate in others if candidate.live)
     return AgentNotFound(
         f"no agent answers to '@{wanted}'", f"live agents: {live}" if live else "no agent is running"
     )

@@ -414,8 +414,6 @@ class SynapseApp(Shell):
                 self._clicked(target)
         elif target in _TABS:
             self._clicked(_TABS[target])
-        elif event.button == 2:
-            self._clicked("close_agent", target)
         else:
             self.main.go_to(target)
 

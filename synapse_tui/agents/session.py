@@ -701,6 +701,23 @@ class AgentSession:
             self._terminal_events.publish(published)
 
 
+def saved_agent(session: AgentSession, order: int = 0) -> SavedAgent:
+    """Return what `resumed_spec` needs to open an agent again, at a place among others."""
+    return SavedAgent(
+        profile=session.agent_type,
+        agent_id=session.agent_id,
+        port=session.port,
+        cwd=str(session.cwd),
+        name=session.name,
+        args=session.spec.args,
+        order=order,
+        told_as=session.told_as,
+        began=session.began,
+        command=session.spec.command,
+        allowed=session.allowed,
+    )
+
+
 def resumed_spec(saved: SavedAgent, profile: Profile) -> AgentSpec:
     own = saved.args[: len(profile.resume)] == profile.resume
     return AgentSpec(

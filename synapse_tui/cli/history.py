@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -51,15 +51,19 @@ _filters = stacked(
 _limit_option = limit_option(100_000)
 
 
-@click.group(name="history", cls=CommandGroup)
-def history_command() -> None:
-    """List, search, export and remove messages and their answers.
+@click.group(name="history", cls=CommandGroup, invoke_without_command=True)
+@click.pass_context
+def history_command(context: click.Context) -> None:
+    """List, search, export and remove messages and their answers; alone, the last ones are listed.
 
     Examples:
+      synapse history
       synapse history list --agent claude --since 2h
       synapse history search parser crash
       synapse history show 25ea4569
     """
+    if context.invoked_subcommand is None:
+        context.invoke(list_command)
 
 
 @history_command.command(name="list")
@@ -255,15 +259,25 @@ def _list(query: str, limit: int, *, as_json: bool, filters: dict[str, Any]) -> 
     elif records:
         now = datetime.now(UTC)
         heads = ("TASK", "TIME", "FROM", "TO", "STATUS", "TEXT")
-        show_table(heads, [_row(record, now) for record in records], shrinking=("FROM", "TO", "TEXT"))
+        names = _names()
+        show_table(heads, [_row(record, now, names) for record in records], shrinking=("FROM", "TO", "TEXT"))
     else:
         note("synapse: no tasks found" + ("" if filters["everywhere"] else "; --all searches all projects"))
 
 
-def _row(record: Record, now: datetime) -> tuple[str, ...]:
+def _names() -> dict[str, str]:
+    """Return the names of the agents of this project that run, by id."""
+    caller = Caller.of()
+    live, _ = caller.registry.scan()
+    project = caller.project_of(live)
+    return {record.agent_id: record.address(project).label for record in live}
+
+
+def _row(record: Record, now: datetime, names: Mapping[str, str]) -> tuple[str, ...]:
     task = record.task
     when, status = moment(task.created_at, now), standing(task.state, task.delivery)
-    return task.short_id, when, task.sender.sender_id, task.target, status, one_line(task.text, 60)
+    sender, target = (names.get(each, each) for each in (task.sender.sender_id, task.target))
+    return task.short_id, when, sender, target, status, one_line(task.text, 60)
 
 
 def _wanted(filters: dict[str, Any], query: str = "", limit: int = 50) -> TaskQuery:

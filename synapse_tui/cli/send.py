@@ -278,14 +278,14 @@ def find_task(caller: Caller, client: Client, task_id: str) -> tuple[Address, Pe
 
 
 def _result(caller: Caller, client: Client, target: Address, task: PeerTask, timeout: float) -> Outcome:
-    who, short = target.agent_id, task.task_id[:8]
+    who, short = target.label, task.task_id[:8]
     if not timeout and not task.state.final:
         return Outcome(target, task, still_open(who, task))
     waiter = Waiter(
         lambda before, seconds: client.call(
             target.endpoint, calls.wait(before, seconds), sender_id=caller.agent_id
         ),
-        alive=lambda: caller.lives(who),
+        alive=lambda: caller.lives(target.agent_id),
         timeout=timeout,
         report=lambda status: note(f"{who}: {status} (task {short})"),
     )

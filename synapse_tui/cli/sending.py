@@ -263,7 +263,7 @@ class _Delivery:
     ) -> None:
         self._order = order
         self._target = target
-        self._who = target.agent_id
+        self._who = target.label
         self._client = client
         self._done = done
         self._task: PeerTask | None = None
@@ -388,7 +388,7 @@ class _Delivery:
             (lambda task, seconds: client.call(mine, calls.wait(task, seconds), sender_id=sender_id))
             if own
             else (lambda task, seconds: self._with_follow_up(client.call(theirs, calls.wait(task, seconds)))),
-            alive=lambda: order.caller.lives(self._who),
+            alive=lambda: order.caller.lives(self._target.agent_id),
             timeout=timeout,
             report=lambda status: note(f"{self._who}: {status} ({ids_of(given)})"),
             progress=(lambda: self._with_follow_up(client.call(theirs, calls.task(given.task_id))))
@@ -427,7 +427,7 @@ class _Delivery:
     def _explain(self, error: PeerUnreachable) -> SynapseError:
         """Return AgentExited if that explains the error, discarding the agent's record; else the error."""
         registry = self._order.caller.registry
-        record = registry.get(self._who)
+        record = registry.get(self._target.agent_id)
         if record is None:
             return AgentExited(f"{self._who} has just ended", "'synapse list' shows the running agents")
         if is_live(record):
@@ -446,10 +446,10 @@ def as_sent(task: PeerTask, follow_up: PeerTask | None) -> PeerTask:
     return replace(seen, delivery=follow_up.delivery, reason=follow_up.reason)
 
 
-def ended_without_result(agent_id: str, task: PeerTask) -> SynapseError | None:
+def ended_without_result(who: str, task: PeerTask) -> SynapseError | None:
     if not task.state.final or task.state is TaskState.COMPLETED:
         return None
-    return TaskEnded(f"{agent_id}: task {task.task_id[:8]} {task.status}")
+    return TaskEnded(f"{who}: task {task.task_id[:8]} {task.status}")
 
 
 def _run_together(deliveries: Sequence[_Delivery]) -> list[Outcome]:
@@ -628,7 +628,7 @@ def still_open(who: str, task: PeerTask) -> WaitTimedOut:
 
 
 def report(outcome: Outcome, *, waiting: bool, alone: bool) -> None:
-    task, who = outcome.task, outcome.target.agent_id
+    task, who = outcome.task, outcome.target.label
     asks = task is not None and task.question != NO_QUESTION
     if task is not None:
         if not waiting:
@@ -647,8 +647,8 @@ def report(outcome: Outcome, *, waiting: bool, alone: bool) -> None:
         note(f"synapse: the answer of {who} is incomplete")
 
 
-def receipt(agent_id: str, task: PeerTask) -> str:
-    return f"{agent_id}: {task.status} ({ids_of(task)})"
+def receipt(who: str, task: PeerTask) -> str:
+    return f"{who}: {task.status} ({ids_of(task)})"
 
 
 def ids_of(task: PeerTask) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -331,7 +332,8 @@ class Display:
         if self._viewer is not None and connection in (None, self._viewer.connection):
             live = sum(session.exit is None for session in self._host.agents.values())
             agents = f"{plural(live, 'agent')} go{'es' if live == 1 else ''} on" if live else "no agents run"
-            self._end("detached", f"detached from session '{self._name}': {agents}")
+            back = shlex.join(("synapse-tui", "attach", self._name))
+            self._end("detached", f"detached from session '{self._name}': {agents}; to come back: {back}")
 
     def _hung_up(self) -> None:
         self._end("detached", "the terminal went away", abandoned=True)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from synapse_tui.agents.console import Past
-from synapse_tui.agents.session import resumed_spec
+from synapse_tui.agents.session import resumed_spec, saved_agent
 from synapse_tui.errors import SynapseError
 from synapse_tui.events import AgentAdded, AgentInstructed, AgentRemoved, AgentRenamed, Notice
 from synapse_tui.host import Host
@@ -183,22 +183,7 @@ class WorkspaceSaver:
         self._failed = True
 
     def _workspace(self, *, clean: bool) -> SavedWorkspace:
-        agents = tuple(
-            SavedAgent(
-                profile=agent.agent_type,
-                agent_id=agent.agent_id,
-                port=agent.port,
-                cwd=str(agent.cwd),
-                name=agent.name,
-                args=agent.spec.args,
-                order=order,
-                told_as=agent.told_as,
-                began=agent.began,
-                command=agent.spec.command,
-                allowed=agent.allowed,
-            )
-            for order, agent in enumerate(self._host.agents.values())
-        )
+        agents = tuple(saved_agent(agent, order) for order, agent in enumerate(self._host.agents.values()))
         lost = tuple(self.lost())
         ids = {agent.agent_id for agent in lost}
         agents = (*lost, *(agent for agent in agents if agent.agent_id not in ids))

@@ -8,10 +8,13 @@ import itertools
 import logging
 import os
 import secrets
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 from uuid import uuid4
 
 from synapse_tui import __version__
@@ -29,7 +32,7 @@ from synapse_tui.agents.environment import child_environment
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.generic import not_found, profile_of
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.session import AgentSession
+from synapse_tui.agents.session import AgentSession, resumed_spec, saved_agent
 from synapse_tui.agents.watcher import Watchdog
 from synapse_tui.database.location import location_of
 from synapse_tui.dataclass import dataclass
@@ -53,7 +56,8 @@ from synapse_tui.pty.spawn import check_folder, find_command
 from synapse_tui.registry import Registry
 from synapse_tui.safety.service import FileSafety
 from synapse_tui.settings import Settings
-from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
+from synapse_tui.terminal import capture_history
+from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover, SavedAgent
 from synapse_tui.worktrees.trees import Repository, Worktree, in_main_folder
 
 from .following import ProfileFiles, SettingsFollower
@@ -64,6 +68,8 @@ from .replies import Replies
 from .routing import Receipt, Router, name_at
 from .serving import AccessSettings, Servers
 from .spool import Spools
+
+REOPENED = 10  # closed agents that can be opened again
 
 
 class Tokens:
@@ -209,6 +215,13 @@ class SessionFactory:
 log = logging.getLogger(__name__)
 
 
+class _Closed(NamedTuple):
+    """A closed agent: what it was, and the contents of its terminal."""
+
+    agent: SavedAgent
+    past: Past
+
+
 class Host:
     """Owns the agents of one project.
 
@@ -242,6 +255,7 @@ class Host:
         self.scheduler = ReadScheduler()
         self._environ = dict(environ)
         self._agents: dict[str, AgentSession] = {}
+        self._closed: deque[_Closed] = deque(maxlen=REOPENED)
         self._placing = asyncio.Lock()
         registry = Registry(paths.registry)
         self._tokens = Tokens()
@@ -677,8 +691,29 @@ class Host:
         Raises:
             AgentNotFound: No agent has that id.
         """
+        agent = saved_agent(self._session(agent_id))
         session = await self._end(agent_id)
+        past = Past(capture_history(session.terminal).render(), datetime.now(UTC))
+        self._closed.append(_Closed(agent, past))
         await self.history.leave(session)
+
+    async def reopen(self, *, columns: int, lines: int) -> AgentSession:
+        """Open the agent again that was closed last, with its name, folder, port, messages and scrollback.
+
+        It resumes its conversation if its profile says how.
+
+        Raises:
+            AgentNotFound: None was closed.
+            SynapseError: It cannot be opened; it can be tried again.
+        """
+        if not self._closed:
+            raise AgentNotFound("no agent was closed", "open a new one")
+        closed = self._closed[-1]
+        profile = self.profile_of(closed.agent.profile, closed.agent.command, fixed=True)
+        spec = resumed_spec(closed.agent, profile)
+        session = await self.open(spec, columns=columns, lines=lines, before=closed.past)
+        self._closed.remove(closed)
+        return session
 
     async def _end(self, agent_id: str) -> AgentSession:
         session = self._session(agent_id)

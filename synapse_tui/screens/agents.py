@@ -76,9 +76,9 @@ class AgentActions:
         self._main.step(-1)
 
     def action_go_to_agent(self, number: str) -> None:
-        place = int(number) - 1 if number.isdigit() else -1
-        if 0 <= place < len(self._main.agents):
-            self._main.go_to(self._main.agents[place].agent_id)
+        found = next((agent for agent in self._main.agents if str(agent.number) == number), None)
+        if found is not None:
+            self._main.go_to(found.agent_id)
         else:
             self._app.notice(f"no agent {number}", "warning")
 
@@ -95,14 +95,12 @@ class AgentActions:
         return kept_text(sum(len(session.control.every()) for session in found if session is not None))
 
     def action_close_agent(self, agent_id: str = "") -> None:
-        """Close an agent, asking first if it is busy, waiting or has undelivered messages."""
+        """Close an agent, asking first if it runs or has undelivered messages."""
         found = self._find(agent_id)
         if found is None:
             return
-        _session, agent = found
-        text = ""
-        if agent.state in (AgentState.PROCESSING, AgentState.WAITING) and agent.exit is None:
-            text = tr(f"{agent.label}: {agent.state_text}\nClosing ends it; unfinished work is lost.")
+        session, agent = found
+        text = _closing(session, agent, self._app.keymap.way("reopen_agent")) if agent.exit is None else ""
         if waiting := self.waiting_text(agent.agent_id):
             text = f"{text}\n{waiting}.".strip()
 
@@ -114,6 +112,14 @@ class AgentActions:
             self._app.ask(question, lambda yes: close() if yes else None)
         else:
             close()
+
+    def action_reopen_agent(self) -> None:
+        async def reopen() -> None:
+            columns, lines = self._main.deck.terminal_size()
+            session = await self._host.reopen(columns=columns, lines=lines)
+            self._main.go_to(session.agent_id)
+
+        self._app.spawn(reopen())
 
     def action_restart_agent(self, agent_id: str = "") -> None:
         found = self._find(agent_id)
@@ -198,6 +204,17 @@ class AgentActions:
             key = self._app.keymap.way("interrupt_all")
             denied = tr(f"; {plural(asking, 'open question')} will be denied") if asking else ""
             self._app.notice(f"press {key} again to interrupt {plural(count, 'agent')}{denied}", "warning")
+
+
+def _closing(session: AgentSession, agent: AgentView, reopens: str) -> str:
+    """Say what closing a running agent ends, and what of it can be had back."""
+    works = agent.state in (AgentState.PROCESSING, AgentState.WAITING)
+    lost = tr("Closing ends it; unfinished work is lost.") if works else tr("Closing ends it.")
+    if session.profile.resume:
+        back = tr(f"{reopens} opens it again, with its conversation.")
+    else:
+        back = tr(f"{reopens} opens it again, without its conversation.")
+    return f"{tr(f'{agent.label}: {agent.state_text}')}\n{lost} {back}"
 
 
 def explanation(session: AgentSession, now: datetime) -> Callable[[int], Content]:

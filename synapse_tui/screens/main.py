@@ -31,7 +31,7 @@ from synapse_tui.widgets.sidebar import Sidebar, in_order
 from synapse_tui.widgets.terminal_view import SETTLE_TIME
 from synapse_tui.widgets.text import one_line, plural
 from synapse_tui.widgets.tour import TourPanel
-from synapse_tui.widgets.views import AgentView, expected_view, progress, view_agents
+from synapse_tui.widgets.views import AgentView, Numbers, expected_view, progress, view_agents
 
 if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
@@ -81,6 +81,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self._there: set[str] = set()  # agents that existed before the expected ones
         self._question_waits = False
         self.answers: Mapping[str, int] = {}  # cards over the composers, by agent id
+        self.numbers = Numbers()
         self._seen_ends: set[str] = set()  # exited agents that the user has looked at since
         self.tab_bar = TabBar()
         self.deck = Deck()
@@ -150,13 +151,26 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
     async def add_agent(self, session: AgentSession) -> None:
         if self.deck.pane(session.agent_id) is None:
             pane = Pane(session.agent_id, self._make_view(session))
-            await self.deck.mount(pane, before=next(iter(self.conversations.panes), None))
+            self.numbers.follow([*self.numbers.given, session.agent_id])
+            await self.deck.mount(pane, before=self._pane_after(session.agent_id))
         self.show_agents()
         if not self.active:
             self._activate(session.agent_id)
         self.deck.update_shown()
         self.settle()
         self.post_message(self.Resumed())
+
+    def renumber(self, saved: object) -> None:
+        """Give the agents the numbers that they had; what is no number of one is left out."""
+        known = saved.items() if isinstance(saved, Mapping) else ()
+        self.numbers = Numbers({str(each): number for each, number in known if type(number) is int})
+        self.show_agents()
+        self.deck.sort_children(key=lambda pane: self.numbers.given.get(getattr(pane, "agent_id", ""), 0))
+
+    def _pane_after(self, agent_id: str) -> Pane | None:
+        numbers = self.numbers.given
+        after = (pane for pane in self.deck.panes if numbers.get(pane.agent_id, 0) > numbers[agent_id])
+        return next(after, None)
 
     async def show_conversation(self, alias: str) -> None:
         is_new = self.deck.pane(alias) is None
@@ -184,11 +198,20 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         looked_at = {self.active} if self.app.app_focus and not self.board_shown else set()
         self._seen_ends = (self._seen_ends & ended) | (looked_at & ended)
         unproved = {each for each in self._host.agents if self._host.safety.unproved(each)}
+        aliases = [pane.agent_id for pane in self.conversations.panes]
+        self.numbers.follow([*self._host.agents, *aliases])
+        numbers = self.numbers.given
         hosted = view_agents(
-            sessions, rang=self._rang, seen_ends=self._seen_ends, unproved=unproved, now=self.now()
+            sessions,
+            numbers=numbers,
+            rang=self._rang,
+            seen_ends=self._seen_ends,
+            unproved=unproved,
+            now=self.now(),
         )
         hosted = [replace(each, answers=self._answers_out_of_view(each.agent_id)) for each in hosted]
-        self.agents = [*hosted, *self.conversations.views(len(hosted) + 1)]
+        hosted.sort(key=lambda each: each.number)
+        self.agents = sorted([*hosted, *self.conversations.views(numbers)], key=lambda each: each.number)
         self.tab_bar.agents = self.agents
         self._show_expected()
         self.sidebar.agents = hosted
@@ -225,8 +248,8 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             same = [spec for spec in left if (spec.profile, spec.name) == (session.agent_type, session.name)]
             if agent_id not in self._there and same:
                 left.remove(same[0])
-        first = len(self.agents) + 1
-        self.tab_bar.expected = [expected_view(spec, number) for number, spec in enumerate(left, first)]
+        numbers = self.numbers.free(len(left))
+        self.tab_bar.expected = [expected_view(spec, each) for spec, each in zip(left, numbers, strict=True)]
         self.status_bar.progress = progress(self.agents, len(left))
         if not self.deck.panes:
             self.show_reasons(self._reasons)
@@ -459,6 +482,7 @@ def view_state(main: MainScreen) -> dict[str, object]:
     return {
         **main.deck.state(),
         "active": main.active,
+        "numbers": main.numbers.given,
         "sidebar": main.has_class("-sidebar"),
         "board": main.board_shown,
     }
@@ -466,6 +490,7 @@ def view_state(main: MainScreen) -> dict[str, object]:
 
 def restore_view(main: MainScreen, state: Mapping[str, Any]) -> None:
     main.deck.restore(state)
+    main.renumber(state.get("numbers"))
     known = {agent.agent_id for agent in main.agents}
     active = str(state.get("active", ""))
     main.set_class(bool(state.get("sidebar")), "-sidebar")
@@ -523,8 +548,8 @@ class ConversationTabs:
     def seen(self, alias: str) -> None:
         self._unseen.discard(alias)
 
-    def views(self, first: int) -> list[AgentView]:
-        return [self._view(pane.agent_id, number) for number, pane in enumerate(self.panes, first)]
+    def views(self, numbers: Mapping[str, int]) -> list[AgentView]:
+        return [self._view(pane.agent_id, numbers[pane.agent_id]) for pane in self.panes]
 
     def picture(self, alias: str) -> ConversationModel:
         externals = self._host.externals

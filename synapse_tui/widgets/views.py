@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -137,6 +138,32 @@ def still_title(title: str, known: Collection[str] = ()) -> str:
     return " · ".join(part for part in parts if part and part.casefold() not in words)
 
 
+class Numbers:
+    """Gives agents their numbers: the lowest that is free, for as long as the agent is there.
+
+    One that comes back gets its number again, unless another has it.
+    """
+
+    def __init__(self, given: Mapping[str, int] | None = None) -> None:
+        self._earlier = dict(given or {})
+        self.given: dict[str, int] = {}
+
+    def follow(self, ids: Sequence[str]) -> None:
+        self._earlier |= self.given
+        self.given = {each: number for each, number in self.given.items() if each in ids}
+        new = [each for each in ids if each not in self.given]
+        for each in sorted(new, key=lambda one: one not in self._earlier):
+            number = self._earlier.get(each, 0)
+            self.given[each] = number if self._is_free(number) else self.free(1)[0]
+
+    def free(self, count: int) -> list[int]:
+        """Return the lowest numbers that no agent has."""
+        return list(itertools.islice(filter(self._is_free, itertools.count(1)), count))
+
+    def _is_free(self, number: int) -> bool:
+        return number > 0 and number not in self.given.values()
+
+
 def expected_view(spec: AgentSpec, number: int) -> AgentView:
     return AgentView("", number, one_line(spec.name or spec.profile), spec.profile)
 
@@ -152,6 +179,7 @@ def progress(agents: Sequence[AgentView], expected: int = 0) -> str:
 def view_agents(
     sessions: Sequence[AgentSession],
     *,
+    numbers: Mapping[str, int] | None = None,
     rang: AbstractSet[str] = frozenset(),
     seen_ends: AbstractSet[str] = frozenset(),
     unproved: AbstractSet[str] = frozenset(),
@@ -159,9 +187,8 @@ def view_agents(
 ) -> list[AgentView]:
     names = Counter(session.name.lower() for session in sessions if session.name)
     names += Counter(session.agent_type.lower() for session in sessions)
-    views = (
-        _view(session, number, names, rang, seen_ends, now) for number, session in enumerate(sessions, 1)
-    )
+    places = numbers or {session.agent_id: place for place, session in enumerate(sessions, 1)}
+    views = (_view(each, places[each.agent_id], names, rang, seen_ends, now) for each in sessions)
     return [replace(view, unproved=view.agent_id in unproved and view.exit is None) for view in views]
 
 

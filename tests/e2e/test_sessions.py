@@ -75,6 +75,7 @@ def leader(terminal: TmuxTerminal, key: str) -> None:
 def detach(terminal: TmuxTerminal) -> None:
     leader(terminal, "d")
     terminal.wait_for("[detached from session")
+    terminal.wait_for("to come back: synapse-tui attach ")
     assert_clean(terminal)
 
 

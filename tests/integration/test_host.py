@@ -16,6 +16,7 @@ from synapse_tui.a2a.server import AgentServer
 from synapse_tui.addresses import identity_of
 from synapse_tui.errors import (
     AgentExited,
+    AgentNotFound,
     CommandNotFound,
     ConfigError,
     FolderUnusable,
@@ -51,6 +52,23 @@ async def test_an_agent_is_bound_recorded_and_served_and_all_that_ends_with_it(h
         AgentAdded,
         AgentRemoved,
     ]
+
+
+async def test_a_closed_agent_is_opened_again_with_what_it_was(host: Host) -> None:
+    with pytest.raises(AgentNotFound, match="no agent was closed"):
+        await host.reopen(columns=80, lines=24)
+    first, second = await open_ready(host, "alice", "bob")
+    (receipt,) = await host.send("alice", "hello")
+    await until(lambda: first.tasks.get(receipt.task_id).state.final, "its answer")
+    for agent in (second, first):
+        await host.close(agent.agent_id)
+    again = await host.reopen(columns=80, lines=24)
+    assert (again.agent_id, again.name, again.cwd) == (first.agent_id, "alice", first.cwd)
+    assert again.spec.resume
+    await until(lambda: again.report.state is AgentState.READY, "its start")
+    rows = [again.terminal.scrollback[at].text for at in range(len(again.terminal.scrollback))]
+    assert any("hello" in row for row in rows)
+    assert (await host.reopen(columns=80, lines=24)).agent_id == second.agent_id
 
 
 async def test_an_agent_is_found_by_its_identity_at_another_port(host: Host) -> None:

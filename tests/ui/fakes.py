@@ -364,6 +364,7 @@ class FakeHost:
         self.settings = FakeSettings(**settings)
         self.events = EventBus()
         self.agents: dict[str, FakeSession] = {}
+        self._closed: list[AgentSpec] = []
         self.peers: list[Address] = []
         self.calls: list[tuple[object, ...]] = []
         self.steps: dict[str, list[Change]] = {}
@@ -420,6 +421,10 @@ class FakeHost:
             raise CommandNotFound(profile.command, profile.name, profile.install)
         return self.add(spec, columns=columns, lines=lines)
 
+    async def reopen(self, *, columns: int, lines: int) -> FakeSession:
+        self._call("reopen")
+        return self.add(self._closed.pop(), columns=columns, lines=lines)
+
     def add(self, spec: AgentSpec, *, columns: int = 80, lines: int = 24) -> FakeSession:
         profile = self.profiles.find(spec.profile)
         port = spec.port or next(self._ports[profile.name])
@@ -430,7 +435,8 @@ class FakeHost:
 
     async def close(self, agent_id: str) -> None:
         self._call("close", agent_id)
-        del self.agents[agent_id]
+        session = self.agents.pop(agent_id)
+        self._closed.append(dataclasses.replace(session.spec, port=session.port))
         self.events.publish(AgentRemoved(agent_id))
 
     async def restart(self, agent_id: str) -> FakeSession:

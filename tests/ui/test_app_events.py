@@ -14,7 +14,7 @@ from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, 
 from synapse_tui.screens.new_agent import Launcher
 from synapse_tui.screens.palette import Offer, offers
 from synapse_tui.widgets.sidebar import MessageList
-from tests.ui.app_kit import make_app, running, text_of, three_agents, until
+from tests.ui.app_kit import at_main, make_app, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 
 CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
@@ -274,6 +274,8 @@ async def test_slow_calls_do_not_hold_the_keys_up(monkeypatch):
     monkeypatch.setattr(host, "close", slow)
     async with running(host) as (app, pilot):
         app.perform("close_agent", CODEX)
+        await pilot.press("y")
+        await until(lambda: at_main(app))
         await pilot.press("a")
         assert bytes(host.agents[CLAUDE].typed) == b"a"
         gate.set()

@@ -221,7 +221,7 @@ async def test_a_new_agent_may_be_any_command_line():
         assert host.opened[-1] == AgentSpec("my-bot", "bob", args=("--fast", "a b"), command=command)
 
 
-async def test_closing_asks_only_while_the_agent_works():
+async def test_closing_asks_while_the_agent_runs():
     host = three_agents()
     async with running(host) as (app, pilot):
         host.agents[CLAUDE].become(AgentState.PROCESSING)
@@ -233,6 +233,7 @@ async def test_closing_asks_only_while_the_agent_works():
         await pilot.press(LEADER, "x", "y")
         await until(lambda: CLAUDE not in host.agents)
         await until(lambda: active(app) == CODEX)
+        host.agents[CODEX].end(ExitStatus(code=0))
         await pilot.press(LEADER, "x")
         await until(lambda: CODEX not in host.agents)
         await until(lambda: active(app) == GEMINI)
@@ -364,6 +365,31 @@ async def test_closing_and_quitting_tell_of_messages_that_wait():
         app.perform("close_agent", CODEX)
         await pilot.press("y")
         await until(lambda: CODEX not in host.agents)
+
+
+async def test_an_agent_that_runs_is_closed_after_asking_and_comes_back_to_its_number():
+    host = three_agents()
+    async with running(host, size=(120, 40)) as (app, pilot):
+
+        def numbers() -> dict[str, int]:
+            return {agent.agent_id: agent.number for agent in app.main.agents}
+
+        before = numbers()
+        await pilot.press(LEADER, "2", LEADER, "x")
+        await until(lambda: "Close codex?" in text_of(app))
+        await pilot.press("n")
+        await until(lambda: at_main(app))
+        assert CODEX in host.agents
+        await pilot.press(LEADER, "x", "y")
+        await until(lambda: CODEX not in numbers())
+        assert numbers() == {CLAUDE: before[CLAUDE], GEMINI: before[GEMINI]}
+        await pilot.press(LEADER, "3")
+        await until(lambda: app.main.active == GEMINI)
+        await pilot.press(LEADER, "u")
+        await until(lambda: app.main.active == CODEX)
+        assert numbers() == before
+        assert [agent.agent_id for agent in app.main.agents] == sorted(before, key=lambda one: before[one])
+        assert [pane.agent_id for pane in app.main.deck.panes] == [each.agent_id for each in app.main.agents]
 
 
 async def test_messages_are_handled_by_keys_in_the_sidebar():

@@ -60,6 +60,7 @@ async def test_plus_and_cross():
         await pilot.pause()
         await pilot.hover(offset=(20, 1))
         await click(app, pilot, "×", row=1)
+        await click(app, pilot, "Close it")
         await until(lambda: len(host.agents) == 3)
 
 

@@ -199,7 +199,7 @@ async def test_an_ended_agent_takes_neither_messages_nor_interrupts() -> None:
 async def test_actions_on_an_agent_are_for_the_chosen_one() -> None:
     host = three_agents()
     async with on_the_board(host) as (app, pilot, _clock):
-        await pilot.press("down", LEADER, "x")
+        await pilot.press("down", LEADER, "x", "y")
         await until(lambda: CODEX not in host.agents)
         assert list(host.agents) == [CLAUDE, GEMINI]
         assert app.main.board_shown

@@ -121,7 +121,7 @@ async def test_a_message_of_an_agent_opens_a_tab_and_takes_no_keys():
         assert [agent.agent_id for agent in app.main.agents] == [
             pane.agent_id for pane in app.main.deck.panes
         ]
-        assert app.main.agents[-1].agent_id == "echo"
+        assert [agent.agent_id for agent in app.main.agents].index("echo") == 1
 
 
 async def test_card_tasks_new_and_remove():

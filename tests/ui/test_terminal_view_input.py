@@ -108,6 +108,19 @@ async def _wheel(view: TerminalView, *, up: bool) -> None:
     view.post_message(kind(view, 5, 2, 0, 0, 0, False, False, False))
 
 
+async def test_the_middle_button_pastes_what_was_copied():
+    async with pane() as (app, session, pilot):
+        session.output("hello world\x1b[?2004h")
+        await settle(pilot)
+        await pilot.mouse_down(app.view, offset=(6, 0))
+        await pilot.hover(app.view, offset=(10, 0))
+        await pilot.mouse_up(app.view, offset=(10, 0))
+        assert session.taken() == b""
+        await pilot.mouse_down(app.view, offset=(0, 0), button=2)
+        await settle(pilot)
+        assert session.taken() == b"\x1b[200~world\x1b[201~"
+
+
 async def test_dragging_selects_and_copies():
     async with pane() as (app, session, pilot):
         session.output("hello world\r\nsecond")
