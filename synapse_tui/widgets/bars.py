@@ -109,7 +109,7 @@ class StatusBar(SegmentBar):
         held = sorted(
             (agent for agent in self.agents if agent.held_long), key=lambda each: -each.held_seconds
         )
-        done = [agent for agent in others if agent.unseen and not agent.stuck]
+        done = [agent for agent in others if agent.done and not agent.stuck]
         if asking:
             first = asking[0]
             loud = "bold $needs-ink on $needs" if first.exit is None else "bold $fail"

@@ -25,7 +25,7 @@ from synapse_tui.model import (
     Sender,
 )
 
-from .states import ENDED, ENDED_SEEN, HOLDS, NEEDS_YOU, State, state_mark
+from .states import DONE, ENDED, ENDED_SEEN, HOLDS, NEEDS_YOU, State, state_mark
 from .text import one_line, plural
 
 if TYPE_CHECKING:
@@ -77,7 +77,12 @@ class AgentView:
     @property
     def needs_attention(self) -> bool:
         """Whether the user should look: it is stuck, finished unseen, or has held a message for long."""
-        return self.stuck or self.unseen or self.held_long
+        return self.stuck or self.done or self.held_long
+
+    @property
+    def done(self) -> bool:
+        """Whether it has finished unseen and does nothing since."""
+        return self.mark is DONE
 
     @property
     def stuck(self) -> bool:

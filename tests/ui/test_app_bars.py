@@ -154,6 +154,23 @@ async def test_the_bottom_bar_names_the_agent_to_which_its_key_goes():
         await until(lambda: "║ alice: held" in bottom(app))
 
 
+@pytest.mark.parametrize("state", [AgentState.PROCESSING, AgentState.UNKNOWN, AgentState.STARTING])
+async def test_an_agent_that_goes_on_is_not_done(state):
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        host.agents[CODEX].become(AgentState.READY, unseen=True)
+        await until(lambda: "◆ codex: done" in bottom(app))
+        host.agents[CODEX].become(state, unseen=True)
+        await until(lambda: app.main.agents[1].state is state)
+        await pilot.pause()
+        assert "done" not in bottom(app), "its next turn has begun"
+        assert not app.main.agents[1].needs_attention
+        before = app.main.active
+        await pilot.press(LEADER, "a")
+        await pilot.pause()
+        assert app.main.active == before, "no one waits for the person"
+
+
 async def test_what_the_person_holds_does_not_call():
     host = three_agents()
     async with running(host) as (app, _pilot):
