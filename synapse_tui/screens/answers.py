@@ -58,16 +58,16 @@ class Answers:
         if len(self._known) > MOST_KNOWN:
             del self._known[next(iter(self._known))]
         mark, verb = _VERBS[task.state]
-        card = AnswerView(task.id, mark, self._app.label(task.target), verb, text, self.clock())
+        label, composed = self._app.label(task.target), _composed(task)
+        card = AnswerView(task.id, mark, label, verb, text, self.clock(), composed=composed)
         others = [each for each in self._cards.get(asker, ()) if each.task_id != task.id]
         self._set(asker, [*others, card])
 
     def _text(self, task: Task) -> str:
         """Return the answer to show; empty for none. With `oneway` only explicit ones are shown."""
-        asks = task.state is TaskState.INPUT_REQUIRED
         if not by_person(task) or task.delivery is not DeliveryState.DONE or task.state not in _VERBS:
             return ""
-        explicit = task.replied or asks
+        explicit = _composed(task)
         wanted = task.state is TaskState.COMPLETED and self._host.settings.text("a2a.flow") != "oneway"
         return reply_of(task).text.strip() if explicit or wanted else ""
 
@@ -176,3 +176,8 @@ class Answers:
 
     def _drop(self, agent_id: str) -> None:
         self._set(agent_id, self._cards[agent_id][:-1])
+
+
+def _composed(task: Task) -> bool:
+    """Whether what is shown of a task was written for the one who asked, and is not what a turn wrote."""
+    return task.replied or task.state is TaskState.INPUT_REQUIRED

@@ -10,6 +10,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from synapse_tui.content import artifact_words
 from synapse_tui.errors import SynapseError
 from synapse_tui.git_changes import ChangeCounter, count
 from synapse_tui.language import tr
@@ -22,7 +23,7 @@ from synapse_tui.widgets.fit import Piece
 from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.states import HOLDS, delivery_mark, state_mark
 from synapse_tui.widgets.strips import measured, style_words
-from synapse_tui.widgets.text import markdown_line, one_line, plural, since
+from synapse_tui.widgets.text import last_words, markdown_line, one_line, plural, since
 from synapse_tui.widgets.views import HELD_LONG, AgentView, party, subject
 
 from .shell import Shell
@@ -117,14 +118,15 @@ class BoardActions:
         )
 
     def _answer_line(self, session: AgentSession, seconds: float) -> str:
-        """Return the first line of the answer with which the agent's last turn ended."""
+        """Return the last words of the answer with which the agent's last turn ended, on one line."""
         tasks = [task for task in session.tasks if task.state is TaskState.COMPLETED and task.artifacts]
         if not tasks:
             return ""
         last = max(tasks, key=lambda task: task.updated_at)
         if (self._main.now() - last.updated_at).total_seconds() > seconds + ANSWERED_SECONDS:
             return ""
-        return "".join(text for text, _style in markdown_line(last.answer, "", "")).strip()
+        words = last.answer if last.replied else last_words(artifact_words(last.artifacts[-1]))
+        return "".join(text for text, _style in markdown_line(words, "", "")).strip()
 
     @staticmethod
     def _alone(views: Sequence[AgentView]) -> dict[Path, bool]:

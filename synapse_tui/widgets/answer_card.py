@@ -12,7 +12,7 @@ from synapse_tui.dataclass import dataclass
 from .fit import Hint, Piece, fill, hint_row, shorten, width_of
 from .segment_bar import PaneOverlay
 from .states import Mark
-from .text import markdown_line, one_line, since, wrapped
+from .text import markdown_line, one_line, rewrapped, said, since, wrapped
 
 WIDEST = 64
 TEXT_ROWS = 6  # most rows of the answer
@@ -30,6 +30,7 @@ class AnswerView:
         name: The agent that answers.
         verb: What it does: `answers you`, `asks you`.
         text: The whole answer.
+        composed: Whether it was written to be read alone, and not taken from what a turn wrote.
         since: When it came, on the clock of the main screen.
         earlier: Number of answers under this one.
     """
@@ -41,6 +42,12 @@ class AnswerView:
     text: str
     since: float
     earlier: int = 0
+    composed: bool = False
+
+    @property
+    def paragraphs(self) -> Sequence[str]:
+        """Return what may be shown, without tool calls."""
+        return (not self.composed and said(self.text)) or (self.text,)
 
     @property
     def words(self) -> str:
@@ -54,14 +61,14 @@ def draw_card(
     width = min(room.width, WIDEST)
     most = min(TEXT_ROWS, max(1, room.height * 2 // 3 - 2))
     edge = Piece("▌", f"${view.mark.colour}")
-    lines = wrapped(_plain(view.text, most), width - _INDENT - 1)
+    lines = _lines(view, width - _INDENT - 1, most)
     keys_row = [edge, Piece(" "), *_key_row(keys, width - _EDGE - 1)]
     right = [Piece(f" {since(age)} ", "$faint")]
     name = shorten(one_line(view.name), max(4, width - width_of(right) - cell_len(view.verb) - 9), "middle")
     head = [edge, Piece(f" {view.mark.glyph} ", f"${view.mark.colour}"), Piece(name, "bold $ink")]
     more = [Piece(f" +{view.earlier}", "$muted")] if view.earlier else []
     if room.height <= LEAST_ROWS:
-        said = Piece(f" {one_line(_plain(view.text, 1))}", "$ink", cut="end")
+        said = Piece(f" {one_line(_plain(view.paragraphs[-1], 1))}", "$ink", cut="end")
         return [([*head, *more, said], right), (keys_row, ())]
     shown = list(lines[:most])
     if len(lines) > most:
@@ -77,8 +84,21 @@ def draw_card(
     ]
 
 
+def _lines(view: AnswerView, width: int, most: int) -> Sequence[str]:
+    """Wrap the last paragraph, after those before it that fit as well."""
+    texts = [_plain(rewrapped(paragraph, width), most) for paragraph in view.paragraphs]
+
+    def from_the(first: int) -> Sequence[str]:
+        return wrapped(("… " if first else "") + "\n\n".join(texts[first:]), width)
+
+    first = len(texts) - 1
+    while first and len(from_the(first - 1)) <= most:
+        first -= 1
+    return from_the(first)
+
+
 def _plain(text: str, most: int) -> str:
-    """Return an answer without the marks of Markdown; of a long one more than so many lines."""
+    """Return a text without the marks of Markdown; of a long one more than so many lines."""
     lines = ("".join(words for words, _style in markdown_line(line, "", "")) for line in text.splitlines())
     kept: list[str] = []
     for line in lines:

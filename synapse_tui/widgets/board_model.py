@@ -45,7 +45,7 @@ def doing(agent: AgentView, *, asks: str = "", answer: str = "", task: str = "")
     Args:
         agent: The agent.
         asks: What its dialog asks, if that is known.
-        answer: The first line of the answer with which its last turn ended.
+        answer: The last words of the answer with which its last turn ended.
         task: The message it works on.
     """
     state = agent.mark

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rich._wrap import divide_line
@@ -84,6 +85,90 @@ def _markdown_words(token: Token) -> str:
     if token.type == "list_item_open":
         return f"{token.info}. " if token.info else "• "
     return token.content or (token.markup if token.markup[:1] == "_" else "")
+
+
+# Tool calls in an answer that was read from a screen, as agents draw them: `Bash(make)` and results behind a
+# corner, boxes with a round corner or a heavy edge, a prompt of a shell, or a count of what was done.
+_CALL = re.compile(r"[A-Z]\w*\([^()]*(?:\([^()]*\)[^()]*)*\)")
+_TOOL_RESULT = re.compile(r"(?m)^ *[⎿└] ")
+_TOOL_BOX = re.compile(r" *(?:╭.*(?:\n *[│╰].*)+|┃.*(?:\n *┃.*)*)")
+_TOOL_PROMPT = re.compile(r"\$ \S|[✔✗] You (?:approved|canceled|denied)\b")
+_TOOL_COUNT = re.compile(
+    r"(?:Ran|Read|Searched|Listed|Wrote|Edited|Fetched)(?: for)? \d+ \w[\w ,]*(?: \(ctrl\+\w [\w ]+\))?"
+)
+_FENCE = re.compile(r"^ *(?:```|~~~)")
+_BLOCK = re.compile(r" *(?:[-*+•#|>]|\d+[.)] |```|~~~)")  # what begins a line of its own in Markdown
+
+
+@lru_cache(maxsize=128)
+def said(answer: str) -> Sequence[str]:
+    """Return the paragraphs of an answer without tool calls; what ends with a colon takes the next along."""
+    kept: list[str] = []
+    corner = -1  # column of the corner before the result of the tool call above
+    for paragraph in _paragraphs(answer):
+        rows = paragraph.split("\n")
+        result = _TOOL_RESULT.search(paragraph)
+        if corner >= 0 and all(len(row) - len(row.lstrip()) > corner + 1 for row in rows):
+            continue  # the result goes on below a blank row
+        corner = -1
+        if not _FENCE.match(paragraph) and (result or _is_tool(paragraph)):
+            corner = len(result[0]) - 2 if result else -1
+            continue
+        paragraph = paragraph.strip()  # noqa: PLW2901
+        if kept and kept[-1].endswith((":", "：")):
+            kept[-1] += f"\n\n{paragraph}"
+        else:
+            kept.append(paragraph)
+    return tuple(kept)
+
+
+def last_words(answer: str) -> str:
+    """Return the last paragraph of an answer; empty if all of it is tool calls."""
+    return (said(answer) or ("",))[-1]
+
+
+def _is_tool(paragraph: str) -> bool:
+    text = paragraph.strip()
+    return bool(
+        _TOOL_BOX.fullmatch(text)
+        or _TOOL_PROMPT.match(text)
+        or _CALL.fullmatch(text)
+        or _TOOL_COUNT.fullmatch(text)
+    )
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    rows: list[str] = []
+    fenced = False
+    for row in text.split("\n"):
+        fenced ^= _FENCE.match(row) is not None
+        if row.strip() or fenced:
+            rows.append(row)
+        elif rows:
+            yield "\n".join(rows)
+            rows = []
+    if rows:
+        yield "\n".join(rows)
+
+
+def rewrapped(text: str, width: int) -> str:
+    """Join the rows that an agent wrapped at its own width, if one of them is too wide for the given one."""
+    rows = text.split("\n")
+    widest = max(map(cell_len, rows))
+    if widest <= width:
+        return text
+    joined = [rows[0]]
+    fenced = _FENCE.match(rows[0]) is not None
+    for above, row in pairwise(rows):
+        word = row.split(maxsplit=1)[0] if row.strip() else ""
+        full = cell_len(above) + 1 + cell_len(word) > widest
+        if word and full and above.strip() and not fenced and not _BLOCK.match(row):
+            wide = cell_len(above[-1]) == 2 == cell_len(word[0])  # as Japanese, which has no blanks
+            joined[-1] += row.strip() if wide else f" {row.strip()}"
+        else:
+            joined.append(row)
+        fenced ^= _FENCE.match(row) is not None
+    return "\n".join(joined)
 
 
 def plural(count: int, noun: str) -> str:

@@ -12,6 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -132,10 +133,18 @@ class Lab:
     """One real agent in a session."""
 
     def __init__(
-        self, agent: str, folder: Path, *, cwd: Path | None = None, journal: Journal | None = None
+        self,
+        agent: str,
+        folder: Path,
+        *,
+        cwd: Path | None = None,
+        journal: Journal | None = None,
+        screen_only: bool = False,
     ) -> None:
         own = UserPaths(Path.home()).profiles  # in the lab's home: what `synapse profile new` wrote
         self.profile = load_profiles(shipped_profiles(), own).find(agent)
+        if screen_only:
+            self.profile = replace(self.profile, transcript=None)
         self.asks = LAB_AGENTS[agent].asks
         self.events = EventBus()
         self.states: list[tuple[float, str, str]] = []
@@ -228,10 +237,11 @@ async def open_lab(
     cwd: Path | None = None,
     journal: Journal | None = None,
     size: tuple[int, int] = (100, 32),
+    screen_only: bool = False,
 ) -> AsyncIterator[Lab]:
     if shutil.which(agent) is None:
         pytest.skip(f"{agent} is not installed in the lab")
-    lab = Lab(agent, folder, cwd=cwd, journal=journal)
+    lab = Lab(agent, folder, cwd=cwd, journal=journal, screen_only=screen_only)
     lab.session.start(*size)
     try:
         await lab.until(lambda: lab.session.report.state is AgentState.READY, "READY", START)

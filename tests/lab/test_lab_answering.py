@@ -11,6 +11,7 @@ from synapse_tui.agents.delivery import answering
 from synapse_tui.agents.delivery.answering import AnswerOutcome
 from synapse_tui.agents.dialogs import Dialog, Option
 from synapse_tui.model import AgentState, Task
+from synapse_tui.widgets.text import said
 from tests.lab.agents import AGENTS as LAB_AGENTS
 from tests.lab.lab_kit import AGENTS, Lab, open_lab
 from tests.lab.test_lab_delivery import token
@@ -124,6 +125,20 @@ async def test_yes_allows_and_no_denies(agent, tmp_path):
             assert (await answer(lab, moved, allows(moved))).closed, lab.screen()
         await lab.done(again)
         assert file.exists()
+
+
+@pytest.mark.parametrize("screen_only", [True, False], ids=["screen", "transcript"])
+@pytest.mark.parametrize("agent", READABLE)
+async def test_the_last_words_are_those_after_the_tool(agent, screen_only, tmp_path):
+    async with open_lab(agent, tmp_path, screen_only=screen_only) as lab:
+        task, _file = ask(lab, "words")
+        await shown(lab)
+        dialog = await old(lab)
+        assert (await answer(lab, dialog, allows(dialog))).closed, lab.screen()
+        done = await lab.done(task)
+        lab.note(f"{done.answer!r}: {said(done.answer)}")
+        words = [paragraph for paragraph in said(done.answer) if paragraph != "I will use a tool."]
+        assert words[0].startswith("TOOL-RESULT: "), lab.screen()
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,49 @@ async def test_an_answer_is_shown_over_the_composer_where_it_was_asked(size):
         assert pane_of(app, BOB).answer is None
 
 
+READ = """\
+I ask you first.
+
+Bash(synapse file-safety lock src/cart.py)
+⎿  allowed (and not run: this is a rehearsal)
+"""
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 14)])
+async def test_a_card_shows_the_last_words_and_no_tool_call(size):
+    host = two_agents()
+    async with running(host, size) as (app, pilot):
+        await answered(app, host, f"{READ}\n{'Each test was run. ' * 20}\n\nThat is settled.")
+        assert "That is settled." in text_of(app)
+        assert "Bash(" not in text_of(app)
+        assert "⎿" not in text_of(app)
+        assert "I ask you first" not in text_of(app), "what does not fit goes first"
+        await pilot.press(LEADER, "y")
+        assert b"Bash(synapse" in bytes(host.agents[ALICE].typed), "all of it is taken"
+
+
+async def test_a_card_shows_earlier_words_too_if_they_fit():
+    host = two_agents()
+    async with running(host) as (app, _pilot):
+        await answered(app, host, f"{READ}\nThat is settled.")
+        first, last = rows_with(app, "I ask you first.", "That is settled.")
+        assert first < last
+        assert "Bash(" not in text_of(app)
+
+
+async def test_a_card_shows_the_beginning_of_a_reply():
+    host = two_agents()
+    async with running(host) as (app, _pilot):
+        app.messages.send_mention(ALICE, "bob", "does a test cover rounding?", 3)
+        await until(lambda: len(host.tasks) == 1)
+        draw(host.agents[ALICE])
+        ended = {"delivery": DeliveryState.DONE, "state": TaskState.COMPLETED, "replied": True}
+        host.change(
+            host.tasks[-1].id, artifacts=(Artifact("First of all.\n\n" + "Then more. " * 60),), **ended
+        )
+        await until(lambda: "First of all." in text_of(app))
+
+
 async def test_the_fate_of_the_question_stays_in_the_title_until_the_answer():
     host = two_agents()
     async with running(host) as (app, _pilot):
@@ -164,9 +207,9 @@ async def test_read_opens_the_whole_answer():
     host = two_agents()
     async with running(host) as (app, pilot):
         await answered(app, host, "\n\n".join(f"line {number}" for number in range(9)))
-        assert "line 8" not in text_of(app)
+        assert "line 0" not in text_of(app)
         await pilot.press(LEADER, "v")
-        await until(lambda: isinstance(app.screen, MessageDetail) and "line 8" in text_of(app))
+        await until(lambda: isinstance(app.screen, MessageDetail) and "line 0" in text_of(app))
         await pilot.press("escape")
         await until(lambda: "answers you" in text_of(app))
 

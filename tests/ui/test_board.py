@@ -404,6 +404,20 @@ async def test_tokens_are_shown_where_an_agent_states_them(count: int | None, te
         assert f" · {text}" in shown if text else "token" not in shown
 
 
+async def test_a_row_shows_the_last_words_and_no_tool_call() -> None:
+    host = three_agents()
+    task = host.message(CLAUDE, "lock it")
+    host.agents[CLAUDE].become(AgentState.READY)
+    host.answer(task.id, "I ask you first.\n\nBash(make)\n⎿  done\n\nThat is\nsettled.")
+    async with on_the_board(host) as (app, _pilot, clock):
+        (row,) = (row for row, _state in app.main.board.model.rows if row.agent_id == CLAUDE)
+        assert row.what == "That is settled."
+        host.answer(task.id, "Bash(make)\n⎿  done")
+        clock.forward(1)
+        (row,) = (row for row, _state in app.main.board.model.rows if row.agent_id == CLAUDE)
+        assert not row.what.startswith("Bash"), "a tool call is no answer"
+
+
 # The mouse
 
 
