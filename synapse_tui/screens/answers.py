@@ -94,6 +94,8 @@ class Answers:
         front = self._top(self._main.active)
         if not isinstance(view, TerminalView) or not view.has_focus or not view.answer.display:
             front = None
+        elif view.answer.folded:
+            front = None  # it shows no keys
         if front != self._front:
             self._front, self._front_at = front, self.clock()
         self._plain = self._takes_plain_keys()

@@ -8,6 +8,7 @@ from rich.cells import cell_len
 from textual.geometry import Offset, Size
 
 from synapse_tui.dataclass import dataclass
+from synapse_tui.language import tr
 
 from .fit import Hint, Piece, fill, hint_row, shorten, width_of
 from .segment_bar import PaneOverlay
@@ -20,6 +21,7 @@ LEAST_ROWS = 2  # rows over the composer below which the pane's title reports th
 ROOMY = 12  # rows over the composer from which a blank one separates text and keys
 _INDENT = 4
 _EDGE = 1
+OPENS = "last"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +57,12 @@ class AnswerView:
 
 
 def draw_card(
-    view: AnswerView, keys: Sequence[Hint], room: Size, age: float
+    view: AnswerView, keys: Sequence[Hint], room: Size, age: float, *, folded: bool = False
 ) -> Sequence[tuple[Sequence[Piece], Sequence[Piece]]]:
-    """Return the rows of a card, left and right sides, for the columns and rows over the composer."""
+    """Return the rows of a card, left and right sides, for the columns and rows over the composer.
+
+    A folded one has one row, which opens the answer.
+    """
     width = min(room.width, WIDEST)
     most = min(TEXT_ROWS, max(1, room.height * 2 // 3 - 2))
     edge = Piece("▌", f"${view.mark.colour}")
@@ -67,9 +72,11 @@ def draw_card(
     name = shorten(one_line(view.name), max(4, width - width_of(right) - cell_len(view.verb) - 9), "middle")
     head = [edge, Piece(f" {view.mark.glyph} ", f"${view.mark.colour}"), Piece(name, "bold $ink")]
     more = [Piece(f" +{view.earlier}", "$muted")] if view.earlier else []
-    if room.height <= LEAST_ROWS:
-        said = Piece(f" {one_line(_plain(view.paragraphs[-1], 1))}", "$ink", cut="end")
-        return [([*head, *more, said], right), (keys_row, ())]
+    if folded or room.height <= LEAST_ROWS:
+        words = f" {one_line(_plain(view.paragraphs[-1], 1))}"
+        said = Piece(words, "$ink", *((OPENS, tr("Read the answer")) if folded else ()), cut="end")
+        row = ([*head, *more, said], right)
+        return [row] if folded else [row, (keys_row, ())]
     shown = list(lines[:most])
     if len(lines) > most:
         while len(shown) > 1 and not shown[-1]:
@@ -118,16 +125,28 @@ def _key_row(keys: Sequence[Hint], width: int) -> list[Piece]:
 
 
 class AnswerCard(PaneOverlay):
-    """Shows an answer over the composer's upper edge; its hints can be clicked. Never covers the composer."""
+    """Shows an answer over the composer's upper edge; its hints can be clicked. Never covers the composer.
+
+    It folds to one row once the agent writes where it lies.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.view: AnswerView | None = None
+        self.folded = False
+        self._of = "", ""  # message and answer that were shown last
         self._keys: Sequence[Hint] = ()
         self._age = 0.0
         self._room = Size(0, 0)
+        self._covers: tuple[object, Sequence[str]] | None = None  # the shape of the pane, and rows below
 
     def show(self, view: AnswerView | None, keys: Sequence[Hint], age: float) -> None:
+        if (
+            view is None
+            or self.view is None
+            or (view.task_id, view.text) != (self.view.task_id, self.view.text)
+        ):
+            self.folded, self._covers = False, None
         self.view, self._keys, self._age = view, keys, age
         self.place(self._room)
 
@@ -137,5 +156,19 @@ class AnswerCard(PaneOverlay):
         width = min(room.width, WIDEST)
         rows: list[list[Piece]] = []
         if self.view is not None and room.height >= LEAST_ROWS:
-            rows = [fill(*row, width) for row in draw_card(self.view, self._keys, room, self._age)]
+            drawn = draw_card(self.view, self._keys, room, self._age, folded=self.folded)
+            rows = [fill(*row, width) for row in drawn]
         self.lay(rows, width, Offset(0, room.height - len(rows)))
+
+    def over(self, rows: Sequence[str], shape: object, *, writes: bool) -> None:
+        """Note the rows over the composer; fold if the agent, which writes, has changed those under the card.
+
+        With another shape of the pane or of the draft, rows move without being written.
+        """
+        if self.folded or not self.display:
+            return
+        covers = shape, rows[len(rows) - len(self.lines()) :]
+        before, self._covers = self._covers, covers
+        if writes and before is not None and before[0] == shape and before != covers:
+            self.folded = True
+            self.place(self._room)

@@ -18,6 +18,7 @@ from synapse_tui.dataclass import dataclass
 from synapse_tui.driver.events import TerminalKey, TerminalKeyRelease, TerminalText, textual_name
 from synapse_tui.language import tr
 from synapse_tui.mention import Mention, MentionView
+from synapse_tui.model import AgentState
 from synapse_tui.terminal import Line, Terminal
 from synapse_tui.terminal.input import KeyEvent, MouseEvent, MouseKind, encode_mouse
 from synapse_tui.terminal.render import clean_link
@@ -471,8 +472,16 @@ class TerminalView(Widget, can_focus=True):
         self._place_answer()
 
     def _place_answer(self) -> None:
-        if self.answer.view is not None:
-            self.answer.place(Size(self.size.width, self._room_over_composer()))
+        if self.answer.view is None:
+            return
+        room = self._room_over_composer()
+        self.answer.place(Size(self.size.width, room))
+        terminal = self.session.terminal
+        self.answer.over(
+            [terminal.line(y).text for y in range(min(room, terminal.lines))],
+            (tuple(self.size), terminal.columns, terminal.lines, self.session.reading().rows),
+            writes=self.session.report.state is AgentState.PROCESSING,
+        )
 
     def _room_over_composer(self) -> int:
         """Return the rows for a card; 0 while it would cover a dialog, a mention or earlier output."""

@@ -91,7 +91,7 @@ def _markdown_words(token: Token) -> str:
 # corner, boxes with a round corner or a heavy edge, a prompt of a shell, or a count of what was done.
 _CALL = re.compile(r"[A-Z]\w*\([^()]*(?:\([^()]*\)[^()]*)*\)")
 _TOOL_RESULT = re.compile(r"(?m)^ *[⎿└] ")
-_TOOL_BOX = re.compile(r" *(?:╭.*(?:\n *[│╰].*)+|┃.*(?:\n *┃.*)*)")
+_TOOL_BOX = re.compile(r"(?:╭.*|│ +[✓✔✗✕⊷⊶?] .*)(?:\n *[│╰].*)*|┃.*(?:\n *┃.*)*")
 _TOOL_PROMPT = re.compile(r"\$ \S|[✔✗] You (?:approved|canceled|denied)\b")
 _TOOL_COUNT = re.compile(
     r"(?:Ran|Read|Searched|Listed|Wrote|Edited|Fetched)(?: for)? \d+ \w[\w ,]*(?: \(ctrl\+\w [\w ]+\))?"

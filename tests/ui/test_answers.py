@@ -130,6 +130,60 @@ async def test_a_card_shows_the_beginning_of_a_reply():
         await until(lambda: "First of all." in text_of(app))
 
 
+async def test_a_card_folds_once_the_agent_writes_beneath_it():
+    host = two_agents()
+    async with running(host) as (app, pilot):
+        await answered(app, host)
+        alice = host.agents[ALICE]
+        view = pane_of(app, ALICE).view
+        assert isinstance(view, TerminalView)
+        await until(lambda: view.answer.size.height > 2)
+        under = view.answer.region.y - view.region.y + 1
+        alice.feed(f"\x1b7\x1b[{under + 1};1Hdrawn anew at rest\x1b8")
+        await pilot.pause()
+        assert not view.answer.folded
+        alice.become(AgentState.PROCESSING)
+        alice.feed("typed")
+        await pilot.pause()
+        assert not view.answer.folded, "only the composer has changed"
+        alice.feed(f"\x1b7\x1b[{under + 2};1H● Newer words.\x1b8")
+        await until(lambda: "Newer words." in text_of(app))
+        assert view.answer.size.height == 1
+        assert "◆ bob Yes: test_totals" in text_of(app)
+        assert "let go" not in text_of(app)
+        alice.become(AgentState.READY)
+        rest(app)
+        await pilot.press("enter")
+        assert bytes(alice.typed).endswith(b"\r"), "the agent gets its keys"
+        assert await pilot.click(view.answer, offset=(12, 0))
+        await until(lambda: isinstance(app.screen, MessageDetail))
+
+
+async def test_another_answer_is_shown_whole_again():
+    host = two_agents()
+    async with running(host) as (app, _pilot):
+        await answered(app, host)
+        view = pane_of(app, ALICE).view
+        assert isinstance(view, TerminalView)
+        host.agents[ALICE].become(AgentState.PROCESSING)
+        view.answer.folded = True
+        await answered(app, host, "Another one.")
+        await until(lambda: "Another one." in text_of(app) and not view.answer.folded)
+
+
+async def test_a_card_does_not_fold_when_its_pane_is_resized():
+    host = two_agents()
+    async with running(host) as (app, pilot):
+        await answered(app, host)
+        host.agents[ALICE].become(AgentState.PROCESSING)
+        view = pane_of(app, ALICE).view
+        assert isinstance(view, TerminalView)
+        await pilot.resize_terminal(70, 24)
+        await until(lambda: host.agents[ALICE].sizes[-1][0] <= 70)
+        await pilot.pause()
+        assert not view.answer.folded
+
+
 async def test_the_fate_of_the_question_stays_in_the_title_until_the_answer():
     host = two_agents()
     async with running(host) as (app, _pilot):

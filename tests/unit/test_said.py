@@ -68,6 +68,7 @@ The file is there.
         (CLAUDE, "One test fails: the cart has no currency."),
         (CODEX, "The file is there."),
         (GEMINI, "The file is there."),
+        (GEMINI.partition("\n")[2], "The file is there."),
         (OPENCODE, "The file is there."),
         (COPILOT, "The file is there."),
     ],
