@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from synapse_tui.dataclass import dataclass
 
-from .profiles.profile import DialogKind, DialogRule
+from .profiles.profile import DialogKind, DialogRule, key_bytes
 
 if TYPE_CHECKING:
     from synapse_tui.terminal import Line, Terminal
@@ -31,6 +31,7 @@ _FRAME = re.compile(r"[\s─-╿▀-▟]*")
 _SIDES = " \xa0│┃║|"
 _CHECKBOX = re.compile(r"^(?:\[[ xX✓✔]?\]|[☐☑☒○◯◉✓✔]) +")
 _SPINNER = re.compile("[⠀-⣿]")
+_KEYED = re.compile(r"(?P<key>\S+) to (?P<words>\S.*)", re.IGNORECASE)
 _GAP = re.compile(r" {2,}")
 _SCROLLBAR = re.compile(r"(?<=\s)[█▓▒░▐▕]$")  # it comes and goes
 
@@ -43,12 +44,14 @@ class Option(NamedTuple):
         number: The number that the agent shows, else its place; from 1.
         allows_once: It allows what is asked, this once and nothing else; at most one option does.
         denies: It denies what is asked; at most one option does.
+        key: Name of the key that chooses it, if the agent names one; else the mark is moved to it.
     """
 
     words: str
     number: int
     allows_once: bool = False
     denies: bool = False
+    key: str = ""
 
     @property
     def escape(self) -> bool:
@@ -166,7 +169,8 @@ def read_dialog(rule: DialogRule, rows: Sequence[str], terminal: Terminal, *, fi
         first = 0  # what looks like a composer is the marked option
     start = max(first, len(rows) - rule.tail)
     parts, top, headed = _title(rule, rows, start)
-    found = _buttons(rule, rows, top or start, terminal) or _listed(rows, top or start)
+    least = top or start
+    found = _keyed(rule, rows, least) or _buttons(rule, rows, least, terminal) or _listed(rows, least)
     if top is None:
         top = _top(rows, found.rows[0], start) if found is not None else start
     dialog = Dialog(rule.name, " · ".join(parts)[:_TITLE_LENGTH], rule.kind, asks=_asks(rule.kind, parts))
@@ -189,6 +193,7 @@ class _Options(NamedTuple):
     marked: int | None  # index of the marked one
     words: Sequence[tuple[str, int]]  # words and number of each
     across: bool = False
+    keys: Sequence[str] = ()  # the key of each, if the agent names them
 
 
 def _drawn(
@@ -202,6 +207,7 @@ def _drawn(
     found: _Options | None = None,
 ) -> Dialog:
     text = [_SPINNER.sub(" ", row).rstrip(_SIDES) for row in rows[top:end]]
+    keys = found.keys if found is not None else ()
     if found is not None and found.marked is not None and not found.across:
         at = found.rows[found.marked] - top
         text[at] = _unmarked(text[at])
@@ -209,7 +215,7 @@ def _drawn(
     words = found.words if found is not None else ()
     return replace(
         dialog,
-        options=_judged(words, grants=dialog.grants and whole),
+        options=_judged(words, keys, grants=dialog.grants and whole),
         marked=found.marked if found is not None else None,
         across=found is not None and found.across,
         whole=whole,
@@ -330,8 +336,9 @@ _ESCAPE = re.compile(r"\(esc(?:ape)?\b[^)]*\)$", re.IGNORECASE)
 _SHORTCUT = re.compile(r" *\((?:[a-z]|esc\w*|enter|shift\+tab|ctrl\+[a-z])\)$", re.IGNORECASE)
 
 
-def _judged(words: Sequence[tuple[str, int]], *, grants: bool) -> tuple[Option, ...]:
-    options = [Option(text, number) for text, number in words]
+def _judged(words: Sequence[tuple[str, int]], keys: Sequence[str], *, grants: bool) -> tuple[Option, ...]:
+    named = keys or [""] * len(words)
+    options = [Option(text, number, key=key) for (text, number), key in zip(words, named, strict=True)]
     if not grants:
         return tuple(options)
     plain = [_SHORTCUT.sub("", text) for text, _ in words]
@@ -379,6 +386,30 @@ def _vertical(rows: Sequence[str], found: Sequence[int]) -> list[tuple[str, int]
 
 def _inner(text: str) -> str:
     return text.rstrip().rstrip(_SIDES).strip()
+
+
+def _keyed(rule: DialogRule, rows: Sequence[str], top: int) -> _Options | None:
+    """Find options that are named with their keys: `Enter to stay · Esc to cancel`, perhaps over two rows."""
+    text = "\n".join(rows[top:])
+    found = list(rule.keys.finditer(text)) if rule.keys is not None else []
+    if not found:
+        return None
+    group = found[-1].lastindex or 0
+    named = [_KEYED.fullmatch(" ".join(part.split())) for part in found[-1].group(group).split("·")]
+    options = [(match["key"], match["words"]) for match in named if match is not None]
+    if len(options) != len(named) or not all(_is_key(key) for key, _ in options):
+        return None
+    y = top + text.count("\n", 0, found[-1].start(group))
+    words = [(text, place) for place, (_, text) in enumerate(options, 1)]
+    return _Options([y] * len(words), None, words, across=True, keys=[key for key, _ in options])
+
+
+def _is_key(name: str) -> bool:
+    """Whether it is a key that does one thing only; letters and digits may be typed into a text."""
+    try:
+        return len(name) > 1 and bool(key_bytes(name))
+    except ValueError:
+        return False
 
 
 def _buttons(rule: DialogRule, rows: Sequence[str], top: int, terminal: Terminal) -> _Options | None:

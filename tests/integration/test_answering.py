@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -14,8 +15,9 @@ import synapse_tui
 from synapse_tui.agents.delivery import answering
 from synapse_tui.agents.delivery.answering import AnswerOutcome
 from synapse_tui.agents.dialogs import Dialog
+from synapse_tui.agents.profiles.profile import DialogRule
 from synapse_tui.model import AgentState, DeliveryState
-from tests.integration.session_rig import Rig, open_rig
+from tests.integration.session_rig import Rig, open_rig, with_profile
 from tests.waiting import until
 
 NO = "No, and tell the agent what to do instead (esc)"
@@ -214,6 +216,21 @@ async def test_a_question_has_no_yes_and_no_but_can_be_answered(rig: Rig) -> Non
     assert not any(option.allows_once or option.denies for option in dialog.options)
     assert (await answer(rig, dialog, "blue")).closed
     assert answers(rig) == ["blue"]
+
+
+async def test_an_option_with_a_key_of_its_own_is_answered_by_it(tmp_path: Path) -> None:
+    named = DialogRule(
+        "keys", (re.compile("(?m)^ Esc to cancel"),), "question", keys=re.compile("(?m)^ (Esc .*)")
+    )
+    async with open_rig(tmp_path, profile=with_profile(dialogs=(named,))) as rig:
+        await rig.ready()
+        dialog = await asked(rig)
+        assert dialog.marked is None
+        named_keys = [(option.words, option.key) for option in dialog.options]
+        assert named_keys == [("cancel", "Esc"), ("select", "Enter")]
+        assert (await answer(rig, dialog, "cancel")).closed
+        assert keys(rig) == ["escape"]
+        assert answers(rig) == ["denied"]
 
 
 async def test_an_agent_that_does_not_take_the_key_is_reported_as_it_is(rig: Rig) -> None:

@@ -10,7 +10,7 @@ import shutil
 import time
 import unicodedata
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -140,6 +140,7 @@ class Lab:
         cwd: Path | None = None,
         journal: Journal | None = None,
         screen_only: bool = False,
+        args: Sequence[str] | None = None,
     ) -> None:
         own = UserPaths(Path.home()).profiles  # in the lab's home: what `synapse profile new` wrote
         self.profile = load_profiles(shipped_profiles(), own).find(agent)
@@ -157,7 +158,7 @@ class Lab:
             agent_id=agent_id,
             port=self.profile.ports[0],
             cwd=cwd or Path.cwd(),
-            spec=AgentSpec(agent, args=self.profile.doctor.args),
+            spec=AgentSpec(agent, args=self.profile.doctor.args if args is None else tuple(args)),
             environ=child_environment(
                 os.environ,
                 profile=self.profile,
@@ -238,10 +239,11 @@ async def open_lab(
     journal: Journal | None = None,
     size: tuple[int, int] = (100, 32),
     screen_only: bool = False,
+    args: Sequence[str] | None = None,
 ) -> AsyncIterator[Lab]:
     if shutil.which(agent) is None:
         pytest.skip(f"{agent} is not installed in the lab")
-    lab = Lab(agent, folder, cwd=cwd, journal=journal, screen_only=screen_only)
+    lab = Lab(agent, folder, cwd=cwd, journal=journal, screen_only=screen_only, args=args)
     lab.session.start(*size)
     try:
         await lab.until(lambda: lab.session.report.state is AgentState.READY, "READY", START)

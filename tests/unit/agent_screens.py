@@ -105,6 +105,22 @@ CLAUDE_DIALOG = [
     "",
     " Esc to cancel · Tab to amend",
 ]
+CLAUDE_KEYS = [
+    "  Running curl -s http://example.com/x",
+    "  ⎿  $ curl -s http://example.com/x",
+    "",
+    "─" * WIDE,
+    "  Auto mode can't check actions in this session",
+    "",
+    "  Auto mode's safety check runs on the server, and the check isn't getting through.",
+    "",
+    "  You can stay in auto mode and approve each action that needs the check yourself.",
+    "",
+    "  To get the check back, ask whoever runs your gateway to pass it through:",
+    "  https://code.claude.com/docs/en/permission-modes#server-side-classifier-review",
+    "",
+    "  Enter to stay in auto mode · shift+Tab to leave for accept edits mode and stop · Esc to cancel",
+]
 CLAUDE_QUESTION = [
     "─" * WIDE,
     " ☐ Colour",

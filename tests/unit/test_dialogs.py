@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from synapse_tui.agents.dialogs import Dialog
-from tests.unit.agent_screens import DIALOGS, Screen
+from tests.unit.agent_screens import CLAUDE_KEYS, DIALOGS, Screen
 
 QWEN = [
     "  > earlier",
@@ -51,6 +51,45 @@ def test_a_scrollbar_beside_a_dialog_changes_nothing() -> None:
 def test_a_spinner_in_a_dialog_changes_nothing() -> None:
     turned = [row.replace("⠏", "⠋") for row in QWEN]
     assert read("qwen", turned).fingerprint == read("qwen", QWEN).fingerprint
+
+
+KEYS = "  Enter to stay in auto mode · shift+Tab to leave for accept edits mode and stop · Esc to cancel"
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        [KEYS],
+        [KEYS.removesuffix(" cancel"), "  cancel"],
+        [KEYS.removesuffix(" to cancel"), "  to cancel"],
+        [
+            "  Enter to stay in auto mode · shift+Tab to leave for",
+            "  accept edits mode and stop · Esc to cancel",
+        ],
+    ],
+)
+def test_options_that_are_named_with_their_keys(hint: list[str]) -> None:
+    dialog = read("claude", [*CLAUDE_KEYS[:-1], *hint], columns=100)
+    assert dialog.asks == "asks: Auto mode can't check actions in this session"
+    assert [(option.words, option.key) for option in dialog.options] == [
+        ("stay in auto mode", "Enter"),
+        ("leave for accept edits mode and stop", "shift+Tab"),
+        ("cancel", "Esc"),
+    ]
+    assert [option.number for option in dialog.options] == [1, 2, 3]
+    assert words(dialog) == ([], []), "it grants nothing"
+    assert dialog.body[-2].strip().startswith("https://")
+
+
+def test_the_first_rows_of_such_a_dialog_may_be_out_of_sight() -> None:
+    dialog = read("claude", CLAUDE_KEYS[-4:], columns=100)
+    assert len(dialog.options) == 3
+    assert not dialog.whole
+
+
+@pytest.mark.parametrize("hint", ["  Enter to go on · y to stay", "  Enter to go on · ↑/↓ to choose"])
+def test_letters_and_unknown_keys_are_no_options(hint: str) -> None:
+    assert read("claude", [*CLAUDE_KEYS[:-1], hint], columns=100).options == ()
 
 
 NO_LIST = {"opencode"}  # its options are side by side

@@ -53,7 +53,7 @@ class Answerer:
 
     Every key is sent only while the dialog that the person saw is on the screen, and only if the agent reads
     it before it does anything else. The key that answers is pressed once: Enter on the option with the words
-    that were chosen, or Escape where these say so.
+    that were chosen, Escape where these say so, or the key that the agent names for it.
     """
 
     def __init__(self, view: AgentTerminal, keyboard: Keyboard, stopped: Callable[[], None]) -> None:
@@ -66,8 +66,9 @@ class Answerer:
         try:
             dialog = self._seen(serial, fingerprint)
             wanted = self._wanted(dialog, option)
-            key = key_bytes("escape" if dialog.options[wanted].escape else "enter")
-            while not presses_stop(key) and dialog.marked != wanted:
+            chosen = dialog.options[wanted]
+            key = key_bytes(chosen.key or ("escape" if chosen.escape else "enter"))
+            while not (chosen.key or presses_stop(key)) and dialog.marked != wanted:
                 dialog = await self._move(dialog, wanted, begun)
             await self._press(key, dialog, begun)
         except _Refusal as refusal:
@@ -99,9 +100,9 @@ class Answerer:
         return self._view.dialog
 
     def _wanted(self, dialog: Dialog, option: str) -> int:
-        if not dialog.options or dialog.marked is None:
-            raise _Refusal(UNREADABLE)
         wanted = dialog.find(option)
+        if not dialog.options or (dialog.marked is None and not any(each.key for each in dialog.options)):
+            raise _Refusal(UNREADABLE)
         if wanted is None:
             raise _Refusal(CHANGED)
         return wanted

@@ -143,6 +143,7 @@ class DialogRule:
     tail: int = 40  # number of rows, ending with the last one with text
     title: tuple[re.Pattern[str], ...] = ()
     buttons: re.Pattern[str] | None = None  # row of options side by side, in its first group
+    keys: re.Pattern[str] | None = None  # options named with their keys, in its first group
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +292,7 @@ _NAMED = {
     "cr": b"\r",
     "lf": b"\n",
     "tab": b"\t",
+    "shift+tab": b"\x1b[Z",
     "space": b" ",
     "backspace": b"\x7f",
     "delete": b"\x1b[3~",

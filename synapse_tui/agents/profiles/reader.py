@@ -730,6 +730,7 @@ def _dialog(section: Section) -> DialogRule:
         tail=section.count("tail", 40, 1, 500),
         title=section.patterns("title"),
         buttons=section.pattern("buttons"),
+        keys=section.pattern("keys"),
     )
 
 
