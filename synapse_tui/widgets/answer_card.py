@@ -74,8 +74,8 @@ def draw_card(
     more = [Piece(f" +{view.earlier}", "$muted")] if view.earlier else []
     if folded or room.height <= LEAST_ROWS:
         words = f" {one_line(_plain(view.paragraphs[-1], 1))}"
-        said = Piece(words, "$ink", *((OPENS, tr("Read the answer")) if folded else ()), cut="end")
-        row = ([*head, *more, said], right)
+        opens = (OPENS, tr("Read the answer")) if folded else ("", "")
+        row = ([*head, *more, Piece(words, "$ink", *opens, "end")], right)
         return [row] if folded else [row, (keys_row, ())]
     shown = list(lines[:most])
     if len(lines) > most:

@@ -18,7 +18,7 @@ from synapse_tui.dataclass import dataclass
 from synapse_tui.driver.events import TerminalKey, TerminalKeyRelease, TerminalText, textual_name
 from synapse_tui.language import tr
 from synapse_tui.mention import Mention, MentionView
-from synapse_tui.model import AgentState
+from synapse_tui.model import AgentState, StateReport
 from synapse_tui.terminal import Line, Terminal
 from synapse_tui.terminal.input import KeyEvent, MouseEvent, MouseKind, encode_mouse
 from synapse_tui.terminal.render import clean_link
@@ -52,6 +52,9 @@ class ViewedSession(Protocol):
     @property
     def terminal(self) -> Terminal:
         """The agent's terminal; a different object after a restart."""
+
+    @property
+    def report(self) -> StateReport: ...
 
     def user_input(self, data: bytes) -> None: ...
 

@@ -15,6 +15,7 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 
 from synapse_tui.agents.composer import ComposerReading
+from synapse_tui.model import AgentState, StateReport
 from synapse_tui.terminal import Cell, Terminal
 from synapse_tui.themes import variable_defaults
 from synapse_tui.widgets.painting import PaneOutput
@@ -32,6 +33,7 @@ class FakeSession:
         self.focused: list[bool] = []
         self.composer = True
         self.charged = 0.0
+        self.report = StateReport(AgentState.READY, "test", "", 0.0)
 
     def output(self, data: str | bytes) -> None:
         self.terminal.feed(data.encode() if isinstance(data, str) else data)
