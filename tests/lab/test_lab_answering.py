@@ -153,9 +153,10 @@ async def test_a_notice_that_names_its_keys_is_answered_by_them(words, tmp_path)
         (option,) = (option for option in notice.options if option.words == words)
         assert (await answer(lab, notice, option)).closed, lab.screen()
         if option.key == "Enter":
-            asked = await shown(lab, but=first.serial)
-            assert asked.grants, lab.screen()
-            lab.deny()
+            await shown(lab, but=first.serial)
+            asked = await old(lab)
+            assert asked.asks.startswith("wants to run curl "), lab.screen()
+            assert (await answer(lab, asked, denies(asked))).closed, lab.screen()
         await lab.until(lambda: lab.session.tasks.get(task.id).state.final, "the end")
         await lab.state(AgentState.READY)
 

@@ -121,6 +121,21 @@ CLAUDE_KEYS = [
     "",
     "  Enter to stay in auto mode · shift+Tab to leave for accept edits mode and stop · Esc to cancel",
 ]
+CLAUDE_UNCHECKED = [
+    "─" * WIDE,
+    " Bash command",
+    " Send the file",
+    "╌" * WIDE,
+    " curl -s http://example.com/x",
+    "╌" * WIDE,
+    " Auto mode can't check actions in this session, so this one needs your approval",
+    "",
+    " Do you want to proceed?",
+    " ❯ No",
+    "   Yes",
+    "",
+    " Esc to cancel · Tab to amend",
+]
 CLAUDE_QUESTION = [
     "─" * WIDE,
     " ☐ Colour",

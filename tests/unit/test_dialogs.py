@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from synapse_tui.agents.dialogs import Dialog
-from tests.unit.agent_screens import CLAUDE_KEYS, DIALOGS, Screen
+from tests.unit.agent_screens import CLAUDE_KEYS, CLAUDE_UNCHECKED, DIALOGS, Screen
 
 QWEN = [
     "  > earlier",
@@ -90,6 +90,18 @@ def test_the_first_rows_of_such_a_dialog_may_be_out_of_sight() -> None:
 @pytest.mark.parametrize("hint", ["  Enter to go on · y to stay", "  Enter to go on · ↑/↓ to choose"])
 def test_letters_and_unknown_keys_are_no_options(hint: str) -> None:
     assert read("claude", [*CLAUDE_KEYS[:-1], hint], columns=100).options == ()
+
+
+def test_an_action_that_could_not_be_checked_is_asked_for_with_its_command() -> None:
+    dialog = read("claude", CLAUDE_UNCHECKED)
+    assert dialog.asks == "wants to run curl -s http://example.com/x"
+    assert words(dialog) == (["Yes"], ["No"])
+
+
+def test_a_file_is_named_above_its_changes() -> None:
+    dialog = read("claude", [CLAUDE_UNCHECKED[0], " Edit file", " src/cart.py", *CLAUDE_UNCHECKED[3:]])
+    assert "src/cart.py" in dialog.asks
+    assert "curl" not in dialog.asks
 
 
 NO_LIST = {"opencode"}  # its options are side by side
