@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -79,11 +80,13 @@ _PANES = {
 _CONVERSATIONS = {"card": "external_card", "tasks": "external_tasks", "new": "new_external"}
 
 
-def read_keymap(settings: Settings, leader: str | None = None) -> Keymap:
+def read_keymap(settings: Settings, profiles: Collection[str], leader: str | None = None) -> Keymap:
     """Read the key bindings from the settings; `leader` overrides the configured one."""
     table = settings.table("tui.keys")
     bindings = {name: [str(key) for key in keys] for name, keys in table.items() if isinstance(keys, list)}
-    return Keymap.of(leader or settings.text("tui.leader"), bindings)
+    keymap = Keymap.of(leader or settings.text("tui.leader"), bindings)
+    unknown = next((profile for profile in keymap.profiles if profile not in profiles), "")
+    return replace(keymap, problem=f"no profile '{unknown}'") if unknown else keymap
 
 
 class PaneView(FaultTolerant, TerminalView):
@@ -155,12 +158,11 @@ class SynapseApp(Shell):
         self._guide = guide
         self._board_first = not layout and view is None and host.settings.is_default("tui.layout")
         self._unsubscribe: Callable[[], None] = lambda: None
-        self.keymap = read_keymap(host.settings, leader)
         self.main = MainScreen(
             host,
             make_view=make_view or self._make_view,
             layout=layout or host.settings.text("tui.layout"),
-            keymap=self.keymap,
+            keymap=read_keymap(host.settings, host.profiles.profiles, leader),
             sidebar=host.settings.flag("tui.sidebar") if sidebar is None else sidebar,
         )
         self.attention = Attention(
@@ -348,7 +350,7 @@ class SynapseApp(Shell):
     def _follow_settings(self, changed: frozenset[str]) -> None:
         settings = self.host.settings
         if changed & KEYS:
-            self.use_keys(read_keymap(settings))
+            self.use_keys(read_keymap(settings, self.host.profiles.profiles))
         if "tui.signs" in changed:
             self.appearance.follow_signs()
         if "tui.theme" in changed:
@@ -362,9 +364,8 @@ class SynapseApp(Shell):
             self.main.back_to_pane()
 
     def use_keys(self, keymap: Keymap) -> None:
-        self.keymap = keymap
-        self.keyboard.use(keymap)
-        self.main.show_keys(keymap)
+        self.main.use_keys(keymap)
+        self.keyboard.use(self.keymap)
         if keymap.problem:
             self.notice(f"tui.keys: {keymap.problem}", "warning")
 

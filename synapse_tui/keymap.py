@@ -150,7 +150,8 @@ LEADER = "leader"  # prefix of a key that follows the leader: `leader z`
 _WITHOUT = frozenset({"ctrl+c"})  # keys that agents need
 _CANCEL = frozenset({"escape", "ctrl+c"})  # keys that cancel the leader
 
-Bindings = Mapping[str, list[str]]  # action id to keys, each `leader KEY` or `KEY`
+# action id, for one kind of agent `PROFILE.ACTION`, to keys, each `leader KEY` or `KEY`
+Bindings = Mapping[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +160,13 @@ class Keymap:
 
     Attributes:
         problem: Why a setting has no effect; empty if all have.
+        profiles: The keys while an agent of a profile has the focus, if they are others.
     """
 
     leader: str = DEFAULT_LEADER
     actions: tuple[Action, ...] = ACTIONS
     problem: str = ""
+    profiles: Mapping[str, Keymap] = field(default_factory=dict, repr=False)
     # by Textual's names of direct keys, since every key is looked up
     _own: Mapping[str, Action] = field(init=False, repr=False, compare=False)
 
@@ -174,10 +177,17 @@ class Keymap:
     @classmethod
     def of(cls, leader: str, bindings: Bindings) -> Keymap:
         """Apply the settings; a binding of the leader key itself is ignored."""
+        general, own = _by_profile(bindings)
+        profiles = {profile: cls.of(leader, general | keys) for profile, keys in own.items()}
+        bindings = general
         actions = [_with_keys(action, bindings) for action in ACTIONS]
         clash = next((action.id for action in actions if action.id in bindings and leader in action.keys), "")
         problem = f"'{leader}' is the leader, so it is not a key of '{clash}'" if clash else ""
-        return cls(leader, tuple(_without(action, leader) for action in actions), problem)
+        return cls(leader, tuple(_without(action, leader) for action in actions), problem, profiles)
+
+    def within(self, profile: str) -> Keymap:
+        """Return the keys while an agent of a profile has the focus."""
+        return self.profiles.get(profile, self)
 
     def find(self, action_id: str) -> Action:
         for action in self.actions:
@@ -236,20 +246,38 @@ def read_leader(value: object) -> str:
 def read_bindings(value: object) -> dict[str, list[str]]:
     if not isinstance(value, Mapping):
         raise ValueError('must be a table of actions and their keys: {"zoom": "f11, leader z"}')
-    bindings = {_action_id(str(name)): _read_keys(str(name), keys) for name, keys in value.items()}
-    _check_conflicts(bindings)
+    bindings = {_read_name(str(name)): _read_keys(str(name), keys) for name, keys in value.items()}
+    general, own = _by_profile(bindings)
+    _check_conflicts(general)
+    for profile, keys in own.items():
+        _check_conflicts(general | keys, {action_id: f"{profile}.{action_id}" for action_id in keys})
     return bindings
 
 
-def _action_id(name: str) -> str:
+def _by_profile(bindings: Bindings) -> tuple[dict[str, list[str]], dict[str, dict[str, list[str]]]]:
+    """Return the bindings for all agents, and those of each profile."""
+    general: dict[str, list[str]] = {}
+    own: dict[str, dict[str, list[str]]] = {}
+    for name, keys in bindings.items():
+        profile, _dot, action_id = name.rpartition(".")
+        (own.setdefault(profile, {}) if profile else general)[action_id] = keys
+    return general, own
+
+
+def _read_name(name: str) -> str:
+    profile, dot, action_id = name.rpartition(".")
+    return profile + dot + _action_id(action_id if profile else name, profile + dot)
+
+
+def _action_id(name: str, within: str) -> str:
     ids = [action.id for action in ACTIONS]
     if any(action.takes_key for action in ACTIONS if action.id == name):
         keys = "digits" if name == DIGITS else "arrows"
-        raise ValueError(f"cannot change '{name}': its keys are the {keys}")
+        raise ValueError(f"cannot change '{within}{name}': its keys are the {keys}")
     if name not in ids:
         near = difflib.get_close_matches(name, ids, n=1, cutoff=0.5)
-        hint = f": did you mean '{near[0]}'?" if near else "; docs/keys.md lists them"
-        raise ValueError(f"names '{name}', which is not an action{hint}")
+        hint = f": did you mean '{within}{near[0]}'?" if near else "; docs/keys.md lists them"
+        raise ValueError(f"names '{within}{name}', which is not an action{hint}")
     return name
 
 
@@ -302,14 +330,16 @@ def _without(action: Action, key: str) -> Action:
     return replace(action, keys=tuple(each for each in action.keys if each != key))
 
 
-def _check_conflicts(bindings: Bindings) -> None:
+def _check_conflicts(bindings: Bindings, names: Mapping[str, str] | None = None) -> None:
+    names = names or {}
     taken: dict[str, str] = {}
     # The user's bindings come last, so that an error names them.
-    actions = sorted(ACTIONS, key=lambda action: action.id in bindings)
+    actions = sorted(ACTIONS, key=lambda action: (action.id in bindings, action.id in names))
     for action in (_with_keys(each, bindings) for each in actions):
         for key in (*action.keys, *(f"{LEADER} {each}" for each in action.leader)):
             if key in taken:
                 raise ValueError(
-                    f"gives '{key}' to '{action.id}', but it is the key of '{taken[key]}': change one of them"
+                    f"gives '{key}' to '{names.get(action.id, action.id)}', "
+                    f"but it is the key of '{taken[key]}': change one of them"
                 )
             taken[key] = action.id

@@ -154,6 +154,7 @@ class Keyboard:
 
     def takes(self, event: events.Event) -> bool:
         """Whether the event has been handled or queued and must go no further."""
+        self.leader.keymap = self._app.keymap
         if self._waits_for_click(event):
             self._behind.append(event)
             return True

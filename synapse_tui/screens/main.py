@@ -93,7 +93,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.which_key = WhichKey()
         self.tour_panel = TourPanel()
         self.status_bar = StatusBar()
-        self.show_keys(keymap)
+        self.use_keys(keymap)
         self.set_class(sidebar, "-sidebar")
 
     def compose(self) -> ComposeResult:
@@ -139,12 +139,22 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             self._question_waits = waits
             self.show_reasons(self._reasons)
 
-    def show_keys(self, keymap: Keymap) -> None:
-        self.status_bar.keymap = keymap
-        self.which_key.keymap = keymap
+    @property
+    def keymap(self) -> Keymap:
+        """The keys in effect: an agent in focus may have some back."""
+        session = self._host.agents.get(self.active)
+        taken = session is None or self.board_shown or self.sidebar.has_focus_within
+        return self._keymap.within("" if taken or session is None else session.agent_type)
+
+    def use_keys(self, keymap: Keymap) -> None:
+        self._keymap = keymap
+        self._show_keys()
         self._empty_hint = tr(f"{keymap.way('new_agent')} opens one")
         if self.is_mounted and not self.agents:
             self.show_reasons(())
+
+    def _show_keys(self) -> None:
+        self.status_bar.keymap = self.which_key.keymap = self.keymap
 
     # Updates from the host
 
@@ -221,6 +231,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
                 pane.agent = agent
         self._tell_time()
         self.settle()  # the pane of an exited agent focuses another widget
+        self._show_keys()
         self.status_bar.active = self.active
         self.status_bar.agents = self.agents
         self._hold_timer(held=any(agent.held for agent in hosted))

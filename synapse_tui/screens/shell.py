@@ -65,7 +65,6 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
 
     host: Host
     main: MainScreen
-    keymap: Keymap
     settings_files: Callable[[], SettingsFiles] | None  # called in a thread; None if settings are read-only
     session: SessionControls | None  # None if the application ends with its terminal
     begun = False  # whether the first agents are shown and the first question is queued
@@ -75,6 +74,11 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
         self.errors = ErrorGate(monotonic)
         self.actions: dict[str, Callable[..., object]] = {}
         self.today: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    @property
+    def keymap(self) -> Keymap:
+        """The keys in effect, which the agent in focus may change."""
+        return self.main.keymap
 
     # Actions
 

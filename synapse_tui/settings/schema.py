@@ -271,7 +271,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 {},
                 "Keys",
                 "Keys of your own: {}",
-                "Keys that replace the defaults of actions: KEY or `leader KEY`; empty for no key.",
+                "Keys that replace the defaults of actions: KEY or `leader KEY`; empty for no key. "
+                "`PROFILE.ACTION` holds while such an agent has the focus.",
                 project=False,
             ),
             Setting(

@@ -9,6 +9,7 @@ import pytest
 from synapse_tui.app import SynapseApp
 from synapse_tui.events import SettingsChanged
 from synapse_tui.model import AgentState
+from synapse_tui.screens.composer import Composer
 from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.app_kit import LEADER, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
@@ -46,6 +47,58 @@ async def test_keys_of_the_settings_hold_and_are_shown() -> None:
         await until(lambda: "F11 ^G L" in text_of(app))
         await pilot.press("escape", "f10", *"next layout")
         await until(lambda: "F11  ^G L" in text_of(app))
+
+
+OF_CODEX = {
+    "codex.compose": ["leader m"],
+    "codex.previous_agent": ["leader shift+tab"],
+    "help": ["f1", "f11"],
+}
+
+
+async def test_one_kind_of_agent_can_have_its_keys_back() -> None:
+    host = host_with(**{"tui.keys": OF_CODEX})
+    async with running(host, size=(160, 60)) as (app, pilot):
+        codex = next(each for each in host.agents.values() if each.agent_type == "codex")
+        app.main.go_to(codex.agent_id)
+        await until(lambda: "F2" not in text_of(app).splitlines()[-1])
+        await pilot.press("f2", "f3")
+        assert bytes(codex.typed) == b"\x1bOQ\x1bOR"
+        assert app.main.active == codex.agent_id
+        await pilot.press("f1")
+        await until(
+            lambda: "^] m" in text_of(app) and "F2 " not in text_of(app).split("Write a message")[0][-20:]
+        )
+        await pilot.press("escape", LEADER, "m")
+        await until(lambda: isinstance(app.screen, Composer))
+        await pilot.press("escape", "f4")
+        await until(lambda: app.main.active != codex.agent_id)
+        assert "F2 " in text_of(app).splitlines()[-1]
+        await pilot.press("f2")
+        await until(lambda: isinstance(app.screen, Composer))
+        assert bytes(codex.typed) == b"\x1bOQ\x1bOR"
+
+
+async def test_on_the_board_no_agent_has_its_keys() -> None:
+    host = host_with(**{"tui.keys": OF_CODEX})
+    async with running(host, size=(160, 60)) as (app, pilot):
+        codex = next(each for each in host.agents.values() if each.agent_type == "codex")
+        app.main.go_to(codex.agent_id)
+        await pilot.press(LEADER, "b", "f2")
+        await until(lambda: isinstance(app.screen, Composer))
+        assert not codex.typed
+
+
+async def test_the_next_key_is_for_the_agent_that_the_key_before_went_to() -> None:
+    host = host_with(**{"tui.keys": OF_CODEX})
+    async with running(host, size=(160, 60)) as (app, pilot):
+        kinds = [each.agent_type for each in host.agents.values()]
+        assert kinds == ["claude", "codex", "gemini"]
+        claude, codex, _gemini = host.agents.values()
+        app.main.go_to(claude.agent_id)
+        await pilot.press("f4", "f2", "f4", "f2")  # without a pause
+        assert bytes(codex.typed) == b"\x1bOQ"
+        await until(lambda: isinstance(app.screen, Composer))
 
 
 async def test_changed_keys_hold_at_once() -> None:

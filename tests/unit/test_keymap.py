@@ -276,3 +276,27 @@ class TestLeader:
         assert leader.take("escape", "\x1b").step is Step.CANCEL
         leader.take(self.LEADER, None)
         assert leader.take("ö", "ö").step is Step.UNKNOWN
+
+
+def test_keys_of_one_kind_of_agent() -> None:
+    keymap = Keymap.of("ctrl+]", read_bindings({"zoom": "f11", "codex.compose": "leader m", "my-x.zoom": ""}))
+    assert keymap.way("compose") == "F2"
+    codex = keymap.within("codex")
+    assert codex.way("compose") == "^] m"
+    assert codex.way("zoom") == "F11", "the others are as everywhere"
+    assert keymap.within("my-x").by_key("f11") is None
+    assert keymap.within("claude") is keymap
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        ({"codex.compse": "f2"}, "did you mean 'codex.compose'"),
+        ({"codex.compose": "f4"}, "gives 'f4' to 'codex.compose', but it is the key of 'next_agent'"),
+        ({"zoom": "f11", "codex.compose": "f11"}, "it is the key of 'zoom'"),
+        ({".compose": "f2"}, "is not an action"),
+    ],
+)
+def test_keys_of_one_kind_of_agent_are_checked(value: dict[str, str], fault: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(fault)):
+        read_bindings(value)
