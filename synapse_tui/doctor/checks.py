@@ -181,7 +181,7 @@ class Dialog:
 async def blocked(examination: Examination) -> Verdict:
     """A permission dialog is WAITING; a message is held, the deny keys close it, nothing was run."""
     marker = examination.outside / f"ran-{secrets.token_hex(4)}"
-    question = examination.prompts.make("run", command=f"touch {shlex.quote(str(marker))}")
+    question = examination.prompts.make("ask", command=f"touch {shlex.quote(str(marker))}")
     task = examination.send(question.text)
 
     def over() -> bool:
@@ -262,12 +262,12 @@ def _judge_unasked(dialog: Dialog) -> Verdict:
     if dialog.ran:
         return not_shown(
             "it ran the command without asking: its configuration allows that",
-            Advice("", "ask for a command that it must ask for: --prompt run='... {command}'"),
+            Advice("", "ask for a command that it must ask for: --prompt ask='... {command}'"),
         )
     if not dialog.rested and not (dialog.last and suggest_dialog(dialog.last)):
         return not_shown(
             f"it neither asked nor ran the command: {brief(dialog.answer)}",
-            Advice("", "rephrase it: --prompt run='... {command}'"),
+            Advice("", "rephrase it: --prompt ask='... {command}'"),
         )
     state = dialog.last.state if dialog.last is not None else AgentState.UNKNOWN
     return failed(

@@ -258,7 +258,11 @@ class Prompts:
         self._prompts = {
             name: _chosen(name, rules.prompts.get(name, DoctorPrompt()), texts, expects)
             for name in DOCTOR_PROMPTS
+            if name in GENERAL
         }
+        self._prompts["ask"] = _chosen(
+            "ask", rules.prompts.get("ask", DoctorPrompt()), texts, expects, self._prompts["run"]
+        )
 
     def codes(self) -> tuple[str, str]:
         return self._make_code(), self._make_code()
@@ -281,9 +285,13 @@ class Prompts:
 
 
 def _chosen(
-    name: str, own: DoctorPrompt, texts: Mapping[str, str], expects: Mapping[str, str]
+    name: str,
+    own: DoctorPrompt,
+    texts: Mapping[str, str],
+    expects: Mapping[str, str],
+    base: DoctorPrompt | None = None,
 ) -> DoctorPrompt:
-    base = GENERAL[name]
+    base = base or GENERAL[name]
     if own.text:
         # A custom message has other answers, so the general pattern applies only to the general text.
         base = own

@@ -228,7 +228,9 @@ def decide(turn: Turn) -> Answer:
 def obeyed(turn: Turn, text: str) -> Answer | None:
     """The answer to a prompt of `synapse doctor`, as any model gives it."""
     if command := _RUN.search(text):
-        return shell_call(turn, command[1].strip())
+        return shell_call(
+            turn, command[1].strip(), escalate="escalated permissions" in " ".join(text.split())
+        )
     if "Count from 1 to 400" in text:
         return echo(text, SLOW)
     codes = _CODES.findall(text)

@@ -4,9 +4,10 @@
 
 Each agent is installed below FOLDER (see `run`), examined by `synapse doctor` and given messages, a dialog,
 an interrupt and a long answer, offline, one agent at a time. The exit status is 0 if everything is as
-recorded in `versions.json`, 1 if a check fails or an agent cannot be installed, and 3 if only versions are
-new. --known tries the recorded versions. --write records the results, in docs/agents.md too, and the
-version in the profile of an agent whose checks all pass. What was printed is in FOLDER/results.
+recorded in `versions.json`, 1 if a check fails or can no longer be made, or an agent cannot be installed,
+and 3 if only versions are new. --known tries the recorded versions. --write records the results, in
+docs/agents.md too, and the version in the profile of an agent without a failed check. What was printed is in
+FOLDER/results.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ CHECKS = {
     "interrupt": "test_priority_5_stops_within_two_seconds_and_the_agent_lives",
     "answer": "test_an_answer_longer_than_the_screen_is_whole",
 }
+NOT_SHOWN = "not shown: "
 DOCS = CHECKOUT / "docs/agents.md"
 TABLE = re.compile(r"(?<=<!-- versions -->\n).*?(?=<!-- /versions -->)", re.DOTALL)
 PROVED = re.compile(r"(?m)^( +version: )\S+")
@@ -48,7 +50,7 @@ class Result:
 
     @property
     def ok(self) -> bool:
-        return not self.trouble and all(found == "ok" for found in self.checks.values())
+        return not self.trouble and not any(map(failed, self.checks.values()))
 
     def row(self) -> list[str]:
         return [
@@ -57,6 +59,15 @@ class Result:
             *(self.checks.get(check, "-") for check in CHECKS),
             self.date,
         ]
+
+
+def failed(found: str) -> bool:
+    return found != "ok" and not found.startswith(NOT_SHOWN)
+
+
+def not_shown(found: str) -> set[str]:
+    """The checks of the doctor that could not be made, as the agent did not do what they are about."""
+    return set(found.removeprefix(NOT_SHOWN).split()) if found.startswith(NOT_SHOWN) else set()
 
 
 def shipped() -> list[str]:
@@ -91,8 +102,11 @@ def doctor_result(report: Path) -> str:
         (found,) = json.loads(report.read_text())
     except (OSError, ValueError):
         return "no report"
-    failed = [check["check"] for check in found["checks"] if check["outcome"] in ("failed", "skipped")]
-    return f"failed: {' '.join(failed)}" if failed else "ok"
+    outcomes = [(check["check"], check["outcome"]) for check in found["checks"]]
+    if bad := [check for check, outcome in outcomes if outcome in ("failed", "skipped")]:
+        return f"failed: {' '.join(bad)}"
+    missing = [check for check, outcome in outcomes if outcome == "not shown"]
+    return f"{NOT_SHOWN}{' '.join(missing)}" if missing else "ok"
 
 
 def test_results(report: Path) -> dict[str, str]:
@@ -138,6 +152,13 @@ def try_one(name: str, folder: Path, *, known: bool) -> Result:
 def status_of(results: list[Result], before: dict[str, Result]) -> int:
     if not all(result.ok for result in results):
         return 1
+    for result in results:
+        known = before.get(result.agent, result)
+        if any(
+            not_shown(found) - not_shown(known.checks.get(name, found))
+            for name, found in result.checks.items()
+        ):
+            return 1  # it could be made before
     same = all(
         (known := before.get(result.agent)) is not None
         and (known.version, known.checks) == (result.version, result.checks)

@@ -49,6 +49,17 @@ def test_the_command_line_wins_over_the_profile_over_the_general() -> None:
     assert question.proof(f"{question.codes[0]}!", "typed")
 
 
+def test_what_makes_it_ask_is_what_makes_it_run_unless_it_is_given() -> None:
+    run = DoctorRules(prompts={"run": DoctorPrompt("own {command}")})
+    both = DoctorRules(prompts={"run": DoctorPrompt("own {command}"), "ask": DoctorPrompt("ask {command}")})
+    assert prompts().make("ask", command="ls").text == prompts().make("run", command="ls").text
+    assert prompts(run).make("ask", command="ls").text == "own ls"
+    assert prompts(run, {"run": "given {command}"}).make("ask", command="ls").text == "given ls"
+    assert prompts(both).make("ask", command="ls").text == "ask ls"
+    assert prompts(both).make("run", command="ls").text == "own ls"
+    assert prompts(both, {"ask": "given {command}"}).make("ask", command="ls").text == "given ls"
+
+
 # -- the scratch folder ----------------------------------------------------------------------------------
 
 

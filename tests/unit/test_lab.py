@@ -122,6 +122,9 @@ def test_a_versions_results_are_those_of_the_doctor_and_the_tests(tmp_path):
     cases = f'<testcase name="{bad}[x]"><failure/></testcase><testcase name="{good}[x]"/>'
     (tmp_path / "tests.xml").write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
     assert versions.doctor_result(tmp_path / "doctor.json") == "failed: answer"
+    checks[1:] = [{"check": "blocked", "outcome": "not shown"}, {"check": "reply", "outcome": "not shown"}]
+    (tmp_path / "doctor.json").write_text(json.dumps([{"checks": checks}]))
+    assert versions.doctor_result(tmp_path / "doctor.json") == "not shown: blocked reply"
     found = versions.test_results(tmp_path / "tests.xml")
     assert found == {"messages": "ok", "dialog": "failed", "interrupt": "no report", "answer": "no report"}
 
@@ -135,6 +138,21 @@ def test_the_exit_status_says_what_differs(version, found, status):
     result = Result("claude", version, "2026-01-02", {"doctor": found})
     assert status_of([result], before) == status
     assert status_of([Result("claude", "", trouble="no network")], before) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "found", "status"),
+    [
+        ("ok", "not shown: blocked", 1),
+        ("not shown: reply", "not shown: blocked", 1),
+        ("not shown: blocked", "not shown: blocked", 0),
+        ("not shown: blocked reply", "not shown: blocked", 3),
+        ("not shown: blocked", "ok", 3),
+    ],
+)
+def test_a_check_that_can_no_longer_be_made_fails(before, found, status):
+    known = {"pi": Result("pi", "1.0", "2026-01-01", {"doctor": before})}
+    assert status_of([Result("pi", "1.0", "2026-01-02", {"doctor": found})], known) == status
 
 
 def test_every_agent_of_the_lab_has_a_recorded_version():

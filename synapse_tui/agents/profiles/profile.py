@@ -24,7 +24,7 @@ Signal = Literal["status", "progress", "prompt", "hooks"]  # OSC 7501, OSC 9;4, 
 MAX_FILE_BYTES = 256 * 1024
 DEFAULT_PORTS = (8200, 8289)
 # messages of `synapse doctor`
-DOCTOR_PROMPTS = ("submit", "multiline", "long", "hazard", "slow", "run", "answer")
+DOCTOR_PROMPTS = ("submit", "multiline", "long", "hazard", "slow", "run", "ask", "answer")
 # seconds that READY must hold: agents look idle for about 0.1 s between a turn and a dialog
 READY_DEBOUNCE = 0.25
 
