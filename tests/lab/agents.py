@@ -76,8 +76,8 @@ def claude(bench: Bench) -> dict[str, str]:
 
 
 def codex(bench: Bench) -> dict[str, str]:
-    """CODEX_MODE: `read-only`, `workspace-write`, `workspace-write+net` or `danger-full-access`."""
-    mode, _, network = os.environ.get("CODEX_MODE", "read-only").partition("+")
+    """CODEX_MODE: `read-only`, `workspace-write` (default), `workspace-write+net` or `danger-full-access`."""
+    mode, _, network = os.environ.get("CODEX_MODE", "workspace-write").partition("+")
     reach = "[sandbox_workspace_write]\nnetwork_access = true\n" if network else ""
     bench.write(
         ".codex/config.toml",
