@@ -231,7 +231,7 @@ def help_text(keymap: Keymap, width: int) -> Content:
     parts: list[str | tuple[str, str]] = [
         (tr("All keys go to the focused agent, except function keys and "), "$ink"),
         (label, "bold $accent"),
-        (tr(f". Press {label} first to give it one of these: {label} F2 is F2.\n"), "$ink"),
+        (tr(f". Press {label} first to give it one of these, such as {label} F2.\n"), "$ink"),
     ]
     actions = [action for group in GROUPS for action in keymap.in_group(group)]
     rows = dict(zip((action.id for action in actions), _action_rows(actions, label, width), strict=True))
