@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rich.cells import cell_len
@@ -22,6 +23,7 @@ ROOMY = 12  # rows over the composer from which a blank one separates text and k
 _INDENT = 4
 _EDGE = 1
 OPENS = "last"
+_NO_LETTERS = re.compile(r"[\W\d_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ class AnswerCard(PaneOverlay):
         self._keys: Sequence[Hint] = ()
         self._age = 0.0
         self._room = Size(0, 0)
-        self._covers: tuple[object, Sequence[str]] | None = None  # the shape of the pane, and rows below
+        self._seen: tuple[object, frozenset[str]] | None = None  # the pane's shape, and words of its rows
 
     def show(self, view: AnswerView | None, keys: Sequence[Hint], age: float) -> None:
         if (
@@ -146,7 +148,7 @@ class AnswerCard(PaneOverlay):
             or self.view is None
             or (view.task_id, view.text) != (self.view.task_id, self.view.text)
         ):
-            self.folded, self._covers = False, None
+            self.folded, self._seen = False, None
         self.view, self._keys, self._age = view, keys, age
         self.place(self._room)
 
@@ -161,14 +163,16 @@ class AnswerCard(PaneOverlay):
         self.lay(rows, width, Offset(0, room.height - len(rows)))
 
     def over(self, rows: Sequence[str], shape: object, *, writes: bool) -> None:
-        """Note the rows over the composer; fold if the agent, which writes, has changed those under the card.
+        """Note the rows of the screen; fold if the agent, which writes, has put words under the card.
 
-        With another shape of the pane or of the draft, rows move without being written.
+        What only moves there, or counts, is not new. With another shape of the pane or of the draft all rows
+        may be drawn anew.
         """
         if self.folded or not self.display:
             return
-        covers = shape, rows[len(rows) - len(self.lines()) :]
-        before, self._covers = self._covers, covers
-        if writes and before is not None and before[0] == shape and before != covers:
+        words = [_NO_LETTERS.sub("", row) for row in rows]
+        before, self._seen = self._seen, (shape, frozenset(words))
+        under = words[max(0, self._room.height - len(self.lines())) : self._room.height]
+        if writes and before is not None and before[0] == shape and any(set(under) - before[1] - {""}):
             self.folded = True
             self.place(self._room)

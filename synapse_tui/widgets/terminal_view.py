@@ -481,7 +481,7 @@ class TerminalView(Widget, can_focus=True):
         self.answer.place(Size(self.size.width, room))
         terminal = self.session.terminal
         self.answer.over(
-            [terminal.line(y).text for y in range(min(room, terminal.lines))],
+            [terminal.line(y).text for y in range(terminal.lines)],
             (tuple(self.size), terminal.columns, terminal.lines, self.session.reading().rows),
             writes=self.session.report.state is AgentState.PROCESSING,
         )

@@ -96,13 +96,14 @@ _TOOL_PROMPT = re.compile(r"\$ \S|[✔✗] You (?:approved|canceled|denied)\b")
 _TOOL_COUNT = re.compile(
     r"(?:Ran|Read|Searched|Listed|Wrote|Edited|Fetched)(?: for)? \d+ \w[\w ,]*(?: \(ctrl\+\w [\w ]+\))?"
 )
+_HEADING = re.compile(r"#+ .*")
 _FENCE = re.compile(r"^ *(?:```|~~~)")
 _BLOCK = re.compile(r" *(?:[-*+•#|>]|\d+[.)] |```|~~~)")  # what begins a line of its own in Markdown
 
 
 @lru_cache(maxsize=128)
 def said(answer: str) -> Sequence[str]:
-    """Return the paragraphs of an answer without tool calls; what ends with a colon takes the next along."""
+    """Return the paragraphs of an answer without tool calls; a heading, or a colon, takes the next along."""
     kept: list[str] = []
     corner = -1  # column of the corner before the result of the tool call above
     for paragraph in _paragraphs(answer):
@@ -115,7 +116,7 @@ def said(answer: str) -> Sequence[str]:
             corner = len(result[0]) - 2 if result else -1
             continue
         paragraph = paragraph.strip()  # noqa: PLW2901
-        if kept and kept[-1].endswith((":", "：")):
+        if kept and (kept[-1].endswith((":", "：")) or _HEADING.fullmatch(kept[-1])):
             kept[-1] += f"\n\n{paragraph}"
         else:
             kept.append(paragraph)

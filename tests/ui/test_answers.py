@@ -139,13 +139,16 @@ async def test_a_card_folds_once_the_agent_writes_beneath_it():
         assert isinstance(view, TerminalView)
         await until(lambda: view.answer.size.height > 2)
         under = view.answer.region.y - view.region.y + 1
-        alice.feed(f"\x1b7\x1b[{under + 1};1Hdrawn anew at rest\x1b8")
+        alice.feed(f"\x1b7\x1b[{under + 1};1H◐ drawn anew at rest 9 s\x1b8")
         await pilot.pause()
         assert not view.answer.folded
         alice.become(AgentState.PROCESSING)
         alice.feed("typed")
         await pilot.pause()
         assert not view.answer.folded, "only the composer has changed"
+        alice.feed(f"\x1b7\x1b[{under + 1};1H◓ drawn anew at rest 10 s\x1b8")
+        await pilot.pause()
+        assert not view.answer.folded, "only a spinner turns"
         alice.feed(f"\x1b7\x1b[{under + 2};1H● Newer words.\x1b8")
         await until(lambda: "Newer words." in text_of(app))
         assert view.answer.size.height == 1

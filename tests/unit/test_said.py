@@ -110,6 +110,7 @@ def test_words_that_look_like_a_tool_are_words(answer: str) -> None:
 
 
 def test_what_introduces_stays_with_what_it_introduces() -> None:
+    assert last_words("I looked.\n\n## Next\n\nRename it.") == "## Next\n\nRename it."
     answer = "I looked.\n\nRun these:\n\n```\nmake\n\nmake test\n```"
     assert list(said(answer)) == ["I looked.", "Run these:\n\n```\nmake\n\nmake test\n```"]
 
