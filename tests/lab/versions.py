@@ -153,12 +153,10 @@ def status_of(results: list[Result], before: dict[str, Result]) -> int:
     if not all(result.ok for result in results):
         return 1
     for result in results:
-        known = before.get(result.agent, result)
-        if any(
-            not_shown(found) - not_shown(known.checks.get(name, found))
-            for name, found in result.checks.items()
-        ):
-            return 1  # it could be made before
+        recorded = before.get(result.agent, result).checks
+        for name, found in result.checks.items():
+            if not_shown(found) - not_shown(recorded.get(name, found)):
+                return 1  # it could be made before
     same = all(
         (known := before.get(result.agent)) is not None
         and (known.version, known.checks) == (result.version, result.checks)
