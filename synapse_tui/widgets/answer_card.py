@@ -18,6 +18,7 @@ from .text import markdown_line, one_line, rewrapped, said, since, wrapped
 
 WIDEST = 64
 TEXT_ROWS = 6  # most rows of the answer
+MOST_ROWS = 40  # rows of a paragraph that are looked at, which may be short
 LEAST_ROWS = 2  # rows over the composer below which the pane's title reports the answer instead
 ROOMY = 12  # rows over the composer from which a blank one separates text and keys
 _INDENT = 4
@@ -95,7 +96,10 @@ def draw_card(
 
 def _lines(view: AnswerView, width: int, most: int) -> Sequence[str]:
     """Wrap the last paragraph, after those before it that fit as well."""
-    texts = [_plain(rewrapped(paragraph, width), most) for paragraph in view.paragraphs]
+    # A card is drawn with each frame of its pane: only what may be shown is looked at.
+    shown = view.paragraphs[-most - 1 :]
+    rows = (paragraph.split("\n", MOST_ROWS)[:MOST_ROWS] for paragraph in shown)
+    texts = [_plain(rewrapped("\n".join(each), width), most) for each in rows]
 
     def from_the(first: int) -> Sequence[str]:
         return wrapped(("… " if first else "") + "\n\n".join(texts[first:]), width)
@@ -168,7 +172,7 @@ class AnswerCard(PaneOverlay):
         What only moves there, or counts, is not new. With another shape of the pane or of the draft all rows
         may be drawn anew.
         """
-        if self.folded or not self.display:
+        if not self.display:
             return
         words = [_NO_LETTERS.sub("", row) for row in rows]
         before, self._seen = self._seen, (shape, frozenset(words))

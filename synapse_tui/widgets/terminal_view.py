@@ -479,6 +479,8 @@ class TerminalView(Widget, can_focus=True):
             return
         room = self._room_over_composer()
         self.answer.place(Size(self.size.width, room))
+        if self.answer.folded:
+            return
         terminal = self.session.terminal
         self.answer.over(
             [terminal.line(y).text for y in range(terminal.lines)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from typing import Any
 
 import pytest
@@ -411,3 +412,24 @@ def test_a_card_fits_its_room(width, height, text):
     assert 2 <= len(rows) <= max(3, height)
     for left, right in rows[1:]:
         assert width_of(left) + width_of(right) <= width
+
+
+@pytest.mark.parametrize("answer", ["Some words in a row.\n", "A paragraph.\n\n", "Cart(item) \n⎿  read\n\n"])
+def test_drawing_a_card_costs_the_same_for_an_answer_that_is_ten_times_longer(answer):
+    def work(times: int) -> int:
+        view = AnswerView("1", DONE, "bob", "answers you", answer * times + "Done.", 0.0)
+        draw_card(view, [], Size(60, 20), 8)  # what is kept of an answer
+        called = 0
+
+        def count(_frame: object, event: str, _arg: object) -> None:
+            nonlocal called
+            called += event in ("call", "c_call")
+
+        sys.setprofile(count)
+        try:
+            draw_card(view, [], Size(60, 20), 8)
+        finally:
+            sys.setprofile(None)
+        return called
+
+    assert work(4000) < 1.5 * work(400)
