@@ -165,6 +165,12 @@ class FakeAgent:
         first, self.allowed = not self.allowed, True
         return first
 
+    def go_on(self) -> bool:
+        suspended = self.state is AgentState.SUSPENDED
+        if suspended:
+            self.state = AgentState.PROCESSING
+        return suspended
+
     async def withdraw(self, task_id: str) -> Task:
         return self.outbox.cancel(task_id)
 

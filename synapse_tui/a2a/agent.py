@@ -82,6 +82,9 @@ class HostedAgent(Protocol):
     def accept(self, request: MessageRequest) -> Task:
         """Accept a message."""
 
+    def go_on(self) -> bool:
+        """Continue its process; return False if it is not suspended."""
+
     async def cancel(self, task_id: str) -> Task:
         """Cancel a task: remove it from the outbox, or stop the turn that works on it."""
 

@@ -236,6 +236,19 @@ async def read_status(
     return answer | (why_json(agent.explain()) if why else {})
 
 
+@status_router.post("/continue")
+async def continue_suspended(agent: Agent, verified_id: VerifiedId) -> dict[str, Any]:
+    """Let a process that has suspended itself, as by Ctrl+Z, go on."""
+    if verified_id not in ("", USER.sender_id):
+        raise HttpProblem(
+            403, "order_is_the_persons", f"an agent may not continue {agent.agent_id}", "ask the user"
+        )
+    if not agent.go_on():
+        state = agent.report.state.value
+        raise HttpProblem(409, "not_suspended", f"{agent.agent_id} is not suspended", f"its state is {state}")
+    return {"status": agent.report.state.value}
+
+
 def composer_json(view: ComposerExplanation) -> dict[str, Any]:
     """Format a composer; rows and columns count from 1, as editors count."""
     reading = view.reading

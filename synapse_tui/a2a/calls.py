@@ -291,6 +291,11 @@ def status(*, why: bool = False, composer: bool = False) -> Call[dict[str, Any]]
     return Call("GET", f"/status?{asked}" if asked else "/status", lambda value: _object(value, "a status"))
 
 
+def go_on() -> Call[dict[str, Any]]:
+    """Continue a suspended agent and read its state, `{"status"}`."""
+    return Call("POST", "/continue", lambda value: _object(value, "a status"))
+
+
 def card() -> Call[dict[str, Any]]:
     return Call("GET", "/.well-known/agent-card.json", lambda value: _object(value, "a card"))
 

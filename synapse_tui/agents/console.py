@@ -784,10 +784,14 @@ class AgentConsole:
             self._stop_timer.cancel()
             self._stop_timer = None
 
-    def go_on(self) -> None:
-        """Continue the process if it is stopped."""
+    def go_on(self) -> bool:
+        """Continue the process; return False if it is not stopped."""
+        self.look_for_stop()
+        if not self.detector.suspended:
+            return False
         self.signal(signal.SIGCONT)
         self.look_for_stop()
+        return True
 
     def _data(self, data: bytes) -> bool:
         self._look_for_stop_later()

@@ -513,10 +513,9 @@ class AgentSession:
             self._log.resized(columns, lines)
         self.console.resize(columns, lines)
 
-    def go_on(self) -> None:
-        """Continue the process if it is suspended."""
-        if self._launched:
-            self.console.go_on()
+    def go_on(self) -> bool:
+        """Continue the process; return False if it is not suspended."""
+        return self._launched and self.console.go_on()
 
     def reset_terminal(self) -> None:
         """Reset the modes of the terminal that a program has left on when it died; the text stays."""

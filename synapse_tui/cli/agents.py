@@ -259,6 +259,28 @@ def _stop(session: RunningSession, agent_id: str) -> tuple[int, list[str]]:
     )
 
 
+@click.command(name="continue", cls=Command)
+@click.argument("agent", shell_complete=complete_agents)
+@json_option
+def continue_command(*, agent: str, as_json: bool) -> None:
+    """Let AGENT go on, with its conversation, after it has suspended itself (Ctrl+Z in its pane).
+
+    Messages to a suspended agent are held and delivered afterwards.
+
+    Examples:
+      synapse continue claude
+    """
+    from synapse_tui.a2a import calls
+
+    caller = Caller.of()
+    target = caller.find_one(agent)
+    answer = caller.client().call(target.endpoint, calls.go_on(), sender_id=caller.agent_id)
+    if as_json:
+        show_json({"agent_id": target.agent_id, **answer})
+    else:
+        show(f"{target.agent_id} goes on")
+
+
 def find_agents(word: str) -> list[tuple[RunningSession, str]]:
     from .sessions import running_sessions
 

@@ -152,9 +152,7 @@ class AgentActions:
     def action_continue_agent(self, agent_id: str = "") -> None:
         if found := self._find(agent_id):
             session, agent = found
-            if agent.state is AgentState.SUSPENDED:
-                session.go_on()
-            else:
+            if not session.go_on():
                 self._app.notice(f"{agent.label} is not suspended")
 
     def action_reset_terminal(self, agent_id: str = "") -> None:

@@ -140,3 +140,16 @@ async def test_how_the_composer_is_read(shell: Shell, gemini: FakeAgent) -> None
     found = json.loads((await shell.run("status", "gemini", "--composer", "--json")).out)["composer"]
     assert (found["visible"], found["refused"]["row"]) == (False, 3)
     assert "composer" not in json.loads((await shell.run("status", "gemini", "--json")).out)
+
+
+async def test_a_suspended_agent_is_continued(shell: Shell, gemini: FakeAgent, claude: FakeAgent) -> None:
+    claude.state = gemini.state = AgentState.SUSPENDED
+    continued = await shell.run("continue", "claude")
+    assert (continued.code, continued.out) == (0, f"{claude.agent_id} goes on\n")
+    assert (claude.state, gemini.state) == (AgentState.PROCESSING, AgentState.SUSPENDED)
+    again = await shell.run("continue", claude.agent_id)
+    assert again.code != 0
+    assert f"{claude.agent_id} is not suspended" in again.err
+    shell.enter(gemini, TOKEN)
+    assert "may not continue" in (await shell.run("continue", "gemini")).err
+    assert gemini.state is AgentState.SUSPENDED

@@ -63,7 +63,7 @@ async def test_a_suspended_agent_is_shown_and_continued_and_gets_its_messages_th
         await rig.state(AgentState.SUSPENDED)
         second = rig.send("two")
         await rig.delivery(second, DeliveryState.HELD, "agent is suspended")
-        rig.session.go_on()
+        assert rig.session.go_on()
         await rig.done(first)
         await rig.done(second)
         assert rig.submitted == ["%%slow:2%% one", "two"]
@@ -71,8 +71,9 @@ async def test_a_suspended_agent_is_shown_and_continued_and_gets_its_messages_th
         await asyncio.to_thread(stop, rig.session.console.process.pid)  # by another hand, at rest
         third = rig.send("three")
         await rig.delivery(third, DeliveryState.HELD, "agent is suspended")
-        rig.session.go_on()
+        assert rig.session.go_on()
         await rig.done(third)
+        assert not rig.session.go_on(), "it runs"
 
 
 @pytest.mark.parametrize("seed", SEEDS)

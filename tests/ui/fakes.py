@@ -264,8 +264,11 @@ class FakeSession:
         self.sizes.append((columns, lines))
         self.terminal.resize(columns, lines)
 
-    def go_on(self) -> None:
-        self.become(AgentState.READY)
+    def go_on(self) -> bool:
+        suspended = self.report.state is AgentState.SUSPENDED
+        if suspended:
+            self.become(AgentState.READY)
+        return suspended
 
     def reset_terminal(self) -> None:
         self.terminal.reset_modes()

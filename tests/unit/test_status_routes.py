@@ -80,3 +80,11 @@ async def test_the_running_task(agent, client):
         500,
     )
     assert found["sender"]["sender_id"] == CODEX.sender_id
+
+
+async def test_a_suspended_agent_is_continued(agent, client):
+    refused = await client.post("/continue")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "not_suspended")
+    agent.state = AgentState.SUSPENDED
+    continued = await client.post("/continue")
+    assert (continued.status_code, continued.json()) == (200, {"status": "PROCESSING"})
