@@ -21,6 +21,7 @@ import click
 from synapse_tui import __version__
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError, SessionError, SessionNotFound, SynapseError, TerminalUnfit
+from synapse_tui.language import tr
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths, find_project
 from synapse_tui.sessions.client import (
@@ -38,7 +39,7 @@ from synapse_tui.sessions.client import (
     request,
 )
 from synapse_tui.sessions.places import SessionPlace, home_key, place_of, socket_home, sockets_folder
-from synapse_tui.sessions.wire import VERSION, spec_to_json
+from synapse_tui.sessions.wire import VERSION, Line, spec_to_json
 
 from .commands import Command, json_option
 from .completion import offering
@@ -325,7 +326,8 @@ def attach_terminal(
     connection = _connected(place, paths.logs, base if start else None, environ)
     try:
         while True:
-            ended = attach(connection, message, (sys.stdin.fileno(), sys.stdout.fileno()))
+            descriptors = (sys.stdin.fileno(), sys.stdout.fileno())
+            ended = attach(connection, message, descriptors, on_silence=partial(SilentHost, descriptors[1]))
             if ended.why != "handover":
                 break
             message = {**message, "specs": [], "layout": None}  # the previous version has already opened them
@@ -337,6 +339,44 @@ def attach_terminal(
     finally:
         silence_unread_terminal()
     _report_end(place, ended, paths.logs)
+
+
+class SilentHost:
+    """Stands in for a host that does not answer, such as a stopped one.
+
+    Says so in the last row of the terminal `descriptor`, and takes the keys that leave the session, as the
+    host named them in `keys`.
+    """
+
+    def __init__(self, descriptor: int, keys: Line) -> None:
+        from synapse_tui.driver.tokenizer import Tokenizer
+
+        self._descriptor = descriptor
+        self._way = str(keys.get("way", ""))
+        self._leave = [tuple(map(str, names)) for names in keys.get("leave", ())]
+        self._leave.append(("ctrl+c",))
+        self._tokenizer = Tokenizer()
+        self._names: tuple[str, ...] = ()
+
+    def show(self) -> None:
+        from synapse_tui.driver.outer import show_line
+
+        way = f"{self._way}, " if self._way else ""
+        show_line(self._descriptor, tr(f"the host of this session does not answer; leave it: {way}Ctrl+C"))
+
+    def take(self, data: bytes) -> bool:
+        """Take input of the terminal; return whether it has a key that leaves."""
+        from synapse_tui.driver.events import textual_name
+        from synapse_tui.driver.tokenizer import KeyToken, TextToken
+
+        self.show()
+        for token in self._tokenizer.feed(data):
+            for key in token.singly() if isinstance(token, TextToken) else [token]:
+                if isinstance(key, KeyToken) and key.event.kind != "release":
+                    self._names = (*self._names, textual_name(key.event))[-2:]
+                    if any(self._names[-len(names) :] == names for names in self._leave):
+                        return True
+        return False
 
 
 def _connected(

@@ -12,12 +12,13 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from synapse_tui.app import SynapseApp
+from synapse_tui.app import SynapseApp, read_keymap
 from synapse_tui.dataclass import dataclass
 from synapse_tui.driver import DriverOptions, TerminalLink, driver_class
 from synapse_tui.driver.synapse_driver import DETACHED_SIZE, Tap
 from synapse_tui.errors import SynapseError
 from synapse_tui.host import Host
+from synapse_tui.keymap import textual_key
 from synapse_tui.model import AgentSpec
 from synapse_tui.recording.asciicast import ScreenRecorder
 from synapse_tui.screens.main import restore_view, view_state
@@ -270,7 +271,7 @@ class Display:
             self._app.attach(link)
         else:
             adopt_environment(environ)
-        connection.send(**{"is": "attached", "session": self._name})
+        connection.send(**{"is": "attached", "session": self._name, **self._ways_to_leave()})
 
     async def _record(
         self, path: str, size: tuple[int, int], environ: Mapping[str, str], *, overwrite: bool
@@ -316,6 +317,25 @@ class Display:
             self._present_size()
             if self._app is not None:
                 self._app.terminal_resized()
+
+    def pinged(self, connection: Connection) -> None:
+        """Answer a client that asks whether this host still reads its terminal."""
+        connection.send(**{"is": "pong", **self._ways_to_leave()})
+
+    def _ways_to_leave(self) -> dict[str, object]:
+        """Return the keys by which a person detaches, for a client whose host does not answer."""
+        keymap = read_keymap(self._host.settings)
+        action = keymap.find("detach")
+        leader = textual_key(keymap.leader)
+        keys = [[textual_key(key)] for key in action.keys]
+        keys += [[leader, textual_key(key)] for key in action.leader]
+        return {"leave": keys, "way": keymap.way("detach") if keys else ""}
+
+    def resumed(self, connection: Connection, typed: bytes) -> None:
+        """Repaint the terminal of a client that this host did not answer, and take what was typed there."""
+        if self._viewer is not None and self._viewer.connection is connection:
+            self._viewer.link.take(typed)
+            self._repaint()
 
     # -- leaving ---------------------------------------------------------------------------------------------
 

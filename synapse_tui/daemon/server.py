@@ -170,6 +170,10 @@ class SessionServer:
             self._begin(connection, line)
         elif line.get("do") == "resized":
             self._display.resized(connection)
+        elif line.get("do") == "ping":
+            self._display.pinged(connection)
+        elif line.get("do") == "resumed":
+            self._display.resumed(connection, str(line.get("input") or "").encode("latin-1", "replace"))
         elif line.get("do") == "detach":
             self._display.detach(connection)
 

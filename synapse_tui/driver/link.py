@@ -164,6 +164,10 @@ class TerminalLink:
         if not data:
             self._hang_up()
             return
+        self.take(data)
+
+    def take(self, data: bytes) -> None:
+        """Take input of the terminal."""
         self._stop_timer()
         self._take(self._tokenizer.feed(data))
         self._start_timer()

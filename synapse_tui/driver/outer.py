@@ -21,7 +21,7 @@ from synapse_tui.terminal.input import (
     KITTY_TEXT,
 )
 
-from .tty import OpenTerminal, cooked, forget_input, is_raw, set_attributes, wait_ready
+from .tty import OpenTerminal, cooked, forget_input, is_raw, read_size, set_attributes, wait_ready
 
 Color = tuple[int, int, int]
 
@@ -155,6 +155,21 @@ def restore_terminal(descriptor: int, *, undo: bytes = UNDO_ALL, timeout: float 
             _write_all(terminal.descriptor, undo, time.monotonic() + timeout)
         forget_input(terminal.descriptor)
         set_attributes(terminal.descriptor, cooked(attributes))
+    finally:
+        terminal.close()
+
+
+def show_line(descriptor: int, text: str, *, timeout: float = 0.5) -> None:
+    """Show a text in the last row of a terminal whose host does not draw at present."""
+    from rich.cells import set_cell_size  # noqa: PLC0415 - rarely needed
+
+    size = read_size(descriptor)
+    line = set_cell_size(f" {text}", size.columns)
+    data = f"\x1b\\{END_SYNCHRONIZED}\x1b7\x1b[{size.lines};1H\x1b[0;7m{line}\x1b[0m\x1b8"
+    terminal = OpenTerminal(descriptor)
+    try:
+        with contextlib.suppress(OSError):
+            _write_all(terminal.descriptor, data.encode("utf-8", "replace"), time.monotonic() + timeout)
     finally:
         terminal.close()
 

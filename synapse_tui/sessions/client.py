@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 from synapse_tui import __version__
 from synapse_tui.dataclass import dataclass
@@ -364,12 +364,14 @@ def attach(
     descriptors: tuple[int, int],
     *,
     on_line: Callable[[Line], None] = lambda _line: None,
+    on_silence: Callable[[Line], SilentHost] | None = None,
 ) -> Ended:
     """Lend the terminal to the host until either side ends it.
 
     Forwards size changes. On SIGTERM, SIGINT or SIGHUP, asks the host to release the terminal first. However
     this process ends, the session is only detached. `descriptors` are the terminal to read from and the one
-    to draw on; `on_line` is called with each message before the end. Closes the connection.
+    to draw on; `on_line` is called with each message before the end. `on_silence` is called with the host's
+    last message about its keys once it has not answered for `SILENCE_SECONDS`. Closes the connection.
 
     Raises:
         RemoteError: The host refuses.
@@ -377,27 +379,121 @@ def attach(
     with connection, _signals() as wakeups:
         try:
             send_request(connection, message, descriptors)
-            return _wait(connection, wakeups, on_line)
+            return _wait(connection, wakeups, on_line, _Answers(connection, descriptors[0], on_silence))
         except OSError:
             return Ended("lost")
 
 
-def _wait(connection: socket.socket, wakeups: socket.socket, on_line: Callable[[Line], None]) -> Ended:
+class SilentHost(Protocol):
+    """Informs a person at the terminal that the host does not answer, and takes the keys meanwhile."""
+
+    def show(self) -> None: ...
+
+    def take(self, data: bytes) -> bool:
+        """Take input; return whether the person wants to leave."""
+
+
+ASK_PAUSE = 0.5
+"""Seconds between an answer of the host and the next question to it."""
+MAX_INPUT = 65536
+"""Bytes of input that are kept for a host that does not answer."""
+
+
+class _Answers:
+    """Notices that the host does not answer.
+
+    It is only asked when there is input on the terminal, which it should read: without any, an idle session
+    costs nothing.
+    """
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        terminal: int,
+        on_silence: Callable[[Line], SilentHost] | None,
+    ) -> None:
+        self._connection = connection
+        self._terminal = terminal
+        self._on_silence = on_silence
+        self._keys: Line | None = None
+        """What leaves the session; None while the host cannot be asked."""
+        self._asked = 0.0
+        """When the host was asked what it has not answered; 0 for nothing."""
+        self._rests_until = 0.0
+        self._silent: SilentHost | None = None
+        self._typed = b""
+
+    @property
+    def waits_for(self) -> Sequence[int]:
+        """The terminal, if its input is of interest at present."""
+        resting = self._asked or time.monotonic() < self._rests_until
+        wanted = self._keys is not None and (self._silent is not None or not resting)
+        return [self._terminal] if wanted else []
+
+    @property
+    def timeout(self) -> float | None:
+        if self._keys is None or self._silent is not None:
+            return None
+        until = self._asked + SILENCE_SECONDS if self._asked else self._rests_until
+        left = until - time.monotonic()
+        return max(0.0, left) if self._asked or left > 0 else None
+
+    def look(self) -> None:
+        """Report the silence of the host if it has lasted long enough."""
+        if self._silent is None and self._asked and self.timeout == 0.0 and self._on_silence is not None:
+            self._silent = self._on_silence(self._keys or {})
+            self._silent.show()
+
+    def has_input(self) -> bool:
+        """Ask the host, or read in its place if it is silent; return whether the person wants to leave."""
+        if self._silent is None:
+            self._asked = time.monotonic()
+            self._connection.sendall(encode({"do": "ping"}))
+            return False
+        data = os.read(self._terminal, 4096)
+        self._typed = (self._typed + data)[-MAX_INPUT:]
+        return not data or self._silent.take(data)
+
+    def resized(self) -> None:
+        if self._silent is not None:
+            self._silent.show()
+
+    def take(self, line: Line) -> None:
+        """Take a message of the host."""
+        if self._on_silence is None or line.get("is") not in ("attached", "pong") or "leave" not in line:
+            return  # older hosts do not answer
+        self._keys = line
+        self._asked, self._rests_until = 0.0, time.monotonic() + ASK_PAUSE
+        if self._silent is not None:
+            self._silent = None
+            typed, self._typed = self._typed, b""
+            self._connection.sendall(encode({"do": "resumed", "input": typed.decode("latin-1")}))
+
+
+def _wait(
+    connection: socket.socket, wakeups: socket.socket, on_line: Callable[[Line], None], answers: _Answers
+) -> Ended:
     buffer = LineBuffer()
-    timeout: float | None = None
+    deadline: float | None = None
     while True:
-        ready, _, _ = select.select([connection, wakeups], [], [], timeout)
-        if not ready:
+        timeouts = [deadline and max(0.0, deadline - time.monotonic()), answers.timeout]
+        timeout = min((each for each in timeouts if each is not None), default=None)
+        ready = select.select([connection, wakeups, *answers.waits_for], [], [], timeout)[0]
+        if deadline is not None and not ready and time.monotonic() >= deadline:
             return Ended("lost", "the host did not give the terminal back in time")
         if wakeups in ready:
             numbers = wakeups.recv(4096)
             if _tell(connection, numbers):
-                timeout = LEAVE_SECONDS
+                deadline = time.monotonic() + LEAVE_SECONDS
+            answers.resized()
         if connection in ready:
             data = connection.recv(65536)
-            ended = _take(buffer, data, on_line) if data else Ended("lost")
+            ended = _take(buffer, data, [answers.take, on_line]) if data else Ended("lost")
             if ended is not None:
                 return ended
+        elif any(each in ready for each in answers.waits_for) and answers.has_input():
+            return Ended("lost", "the host does not answer")
+        answers.look()
 
 
 def _tell(connection: socket.socket, numbers: bytes) -> bool:
@@ -409,11 +505,12 @@ def _tell(connection: socket.socket, numbers: bytes) -> bool:
     return leave
 
 
-def _take(buffer: LineBuffer, data: bytes, on_line: Callable[[Line], None]) -> Ended | None:
+def _take(buffer: LineBuffer, data: bytes, takers: Sequence[Callable[[Line], None]]) -> Ended | None:
     for line in buffer.feed(data):
         if checked(line).get("is") == "end":
             return Ended(str(line.get("why", "detached")), str(line.get("text", "")))
-        on_line(line)
+        for take in takers:
+            take(line)
     return None
 
 

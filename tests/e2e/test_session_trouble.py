@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import signal
 import socket
 import subprocess
 import sys
+import termios
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +17,7 @@ import pytest
 from tests.command_line import call
 from tests.e2e.conftest import Launch, Ready, Run
 from tests.e2e.test_sessions import alive, host_of, programs_of, sessions
+from tests.e2e.tmux_terminal import TmuxTerminal
 from tests.waiting import wait_until
 
 
@@ -58,6 +63,56 @@ def test_a_client_reports_soon_that_a_stopped_host_is_silent(run: Run, launch: L
     finally:
         host.send_signal(signal.SIGCONT)
     assert len(sessions(run)) == 1
+
+
+def unread(terminal: TmuxTerminal) -> int:
+    """Bytes that were typed and that no program has read yet."""
+    descriptor = os.open(terminal.flag("pane_tty"), os.O_RDONLY | os.O_NOCTTY)
+    try:
+        return int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("leaving", [("C-]", "d"), ("C-c",)])
+def test_a_client_whose_host_is_stopped_says_so_and_is_left_by_its_keys(
+    run: Run, launch: Launch, leaving: tuple[str, ...]
+) -> None:
+    terminal = launch(command=("bash", "--norc"))
+    terminal.keys("synapse-tui dummy", "Enter")
+    terminal.wait_for("❯")
+    host = host_of(run)
+    host.send_signal(signal.SIGSTOP)
+    try:
+        terminal.keys("h", "i")
+        terminal.wait_for("does not answer; leave it: ^] d, Ctrl+C")
+        terminal.keys(*leaving)
+        terminal.wait_for("the host does not answer")
+        terminal.keys("echo rc=$?", "Enter")
+        terminal.wait_for("rc=10")
+    finally:
+        host.send_signal(signal.SIGCONT)
+    assert len(sessions(run)) == 1
+
+
+def test_a_host_that_answers_again_draws_again_and_has_lost_no_key(
+    run: Run, launch: Launch, agents: Ready, dummy_log: Callable[..., list[dict[str, object]]]
+) -> None:
+    terminal = launch("dummy")
+    agents(terminal, 1)
+    host = host_of(run)
+    host.send_signal(signal.SIGSTOP)
+    try:
+        terminal.keys("o", "n")
+        terminal.wait_for("does not answer; leave it")
+        terminal.keys("e")
+        wait_until(lambda: not unread(terminal), "the client to read it")
+    finally:
+        host.send_signal(signal.SIGCONT)
+    terminal.wait(lambda: "does not answer" not in terminal.screen, "the application to be drawn again")
+    terminal.wait_for("❯ one")
+    terminal.keys("Enter")
+    wait_until(lambda: [each["text"] for each in dummy_log("submit")] == ["one"], "the prompt")
 
 
 def test_a_host_that_is_ending_is_not_listed_and_the_next_waits_for_it(
