@@ -320,7 +320,7 @@ class Host:
             lambda endpoint: name_at(endpoint, self.addresses()),
             key=environ.get("SYNAPSE_API_KEY", ""),
         )
-        self._servers.ready = self._record
+        self._servers.ready = self._served
         self._router = Router(self._agents, self._peers, self._servers, self.externals, project)
         self._spools = Spools(
             project,
@@ -543,8 +543,8 @@ class Host:
     def _add(self, session: AgentSession, sockets: LoopbackSockets, *, adopted: bool = False) -> None:
         self._agents[session.agent_id] = session
         self.history.restore(session, release=session.spec.restore or adopted, adopted=adopted)
-        if adopted:  # already registered
-            self._record(session)
+        # Whoever sees the agent on the screen can find it; its status says until when callers have to wait.
+        self._records.add(session, session.spec, project=self.project, served=adopted)
         self._servers.add(session, sockets)
         self._reach.tell()
         self._spools.add(session.agent_id, session.environ)
@@ -552,9 +552,9 @@ class Host:
         self.instructions.expect(session, fresh=not goes_on)
         self.events.publish(AgentAdded(session.agent_id))
 
-    def _record(self, session: AgentSession) -> None:
+    def _served(self, session: AgentSession) -> None:
         if self._agents.get(session.agent_id) is session:
-            self._records.add(session, session.spec, project=self.project)
+            self._records.served(session)
 
     async def published(self, agent_id: str) -> None:
         """Wait until the agent is registered and its server answers, or until it is closed.

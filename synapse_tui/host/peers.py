@@ -16,7 +16,7 @@ from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import SessionError, SynapseError
 from synapse_tui.events import EventBus, Notice, PeersChanged
 from synapse_tui.files import write_advice
-from synapse_tui.model import AgentSpec
+from synapse_tui.model import AgentSpec, AgentState
 from synapse_tui.process_times import process_name, process_start
 from synapse_tui.registry import Record, RecordChanges, Registry
 
@@ -103,11 +103,15 @@ class RecordKeeper:
         self._events = events
         self._records: dict[str, Record] = {}
         """Current records by agent id."""
+        self._starting: set[str] = set()
+        """Agents whose servers do not answer yet: until then they count as starting, whatever they show."""
         self._unwritten: dict[str, OSError] = {}
         """Why agents' records could not be written; already reported."""
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="registry")
 
-    def add(self, session: AgentSession, spec: AgentSpec, *, project: Path) -> None:
+    def add(self, session: AgentSession, spec: AgentSpec, *, project: Path, served: bool) -> None:
+        if not served:
+            self._starting.add(session.agent_id)
         record = Record(
             agent_id=session.agent_id,
             agent_type=session.agent_type,
@@ -117,7 +121,7 @@ class RecordKeeper:
             endpoint=session.endpoint,
             pid=session.pid,
             pid_started=process_start(session.pid) or 0.0,
-            status=session.report.state.value,
+            status=self._status(session),
             working_dir=str(session.cwd),
             project=str(project),
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -127,6 +131,16 @@ class RecordKeeper:
         )
         self._records[session.agent_id] = record
         self._submit(record.agent_id, lambda: self._registry.register(record))
+
+    def served(self, session: AgentSession) -> None:
+        """Note that the agent's server answers."""
+        self._starting.discard(session.agent_id)
+        self.update(session)
+
+    def _status(self, session: AgentSession) -> str:
+        state = session.report.state
+        starting = session.agent_id in self._starting and state is not AgentState.EXITED
+        return (AgentState.STARTING if starting else state).value
 
     async def written(self, agent_id: str) -> None:
         """Wait for pending writes; raises SessionError if the agent's record could not be written."""
@@ -143,7 +157,7 @@ class RecordKeeper:
         started = process_start(session.pid)
         changes = RecordChanges(
             name=session.name,
-            status=session.report.state.value,
+            status=self._status(session),
             # The pid of an ended process may be reused and must not be signalled.
             pid=session.pid if started is not None else None,
             pid_started=started or 0.0,
@@ -165,6 +179,7 @@ class RecordKeeper:
         return record is not None and all(getattr(found, name) == getattr(record, name) for name in _FOUND_BY)
 
     async def remove(self, agent_id: str) -> None:
+        self._starting.discard(agent_id)
         if self._records.pop(agent_id, None) is not None:
             remove = functools.partial(self._registry.remove, agent_id, pid=os.getpid())
             await asyncio.get_running_loop().run_in_executor(self._writer, remove)

@@ -29,8 +29,7 @@ class Servers:
     """One server per agent.
 
     A socket listens as soon as it is bound, so a caller that connects before the imports finish waits in the
-    kernel's queue and is then answered. The agent is registered after that, so clients that look it up never
-    wait.
+    kernel's queue and is then answered. Until then the agent is registered as starting.
 
     Args:
         token_of: Returns the token of a sender of this host, or None.

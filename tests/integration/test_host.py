@@ -146,9 +146,11 @@ def imported(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     return event
 
 
-async def test_an_agent_is_recorded_once_its_server_answers(host: Host, imported: asyncio.Event) -> None:
+async def test_an_agent_is_recorded_before_it_is_ready_and_as_ready_once_its_server_answers(
+    host: Host, imported: asyncio.Event
+) -> None:
     (agent,) = await open_ready(host, "alice")
-    assert agent.agent_id not in records(host), "whoever reads it there would call, and wait"
+    assert records(host)[agent.agent_id]["status"] == "STARTING", "whoever calls it waits"
     published = asyncio.create_task(host.published(agent.agent_id))
     await asyncio.sleep(0)
     assert not published.done()
