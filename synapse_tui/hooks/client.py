@@ -26,13 +26,30 @@ def run(event: str, dialect: str) -> int:
     agent, place = os.environ.get("SYNAPSE_AGENT_ID", ""), os.environ.get("SYNAPSE_HOOKS", "")
     if not agent or not place:
         return 0
-    try:
-        answer = ask(place, event, dialect, agent, event_data)
-    except OSError:
-        return 0
-    if answer:
-        os.write(1, answer)
+    for each in (place, *_moved(place)):
+        try:
+            answer = ask(each, event, dialect, agent, event_data)
+        except OSError:
+            continue
+        if answer:
+            os.write(1, answer)
+        break
     return 0
+
+
+def _moved(place: str) -> "list[str]":
+    """Return where the host listens if its folder was deleted and cannot be made again.
+
+    That folder is in /tmp, where anyone can make one: it must be private.
+    """
+    folder = f"/tmp/synapse-tui-{os.getuid()}"  # noqa: S108
+    try:
+        status = os.lstat(folder)
+    except OSError:
+        return []
+    if status.st_uid != os.getuid() or status.st_mode & 0o170077 != 0o040000:  # S_IFDIR
+        return []
+    return [f"{folder}/{os.path.basename(place)}"]  # noqa: PTH119 - pathlib is slow to import
 
 
 def ask(place: str, event: str, dialect: str, agent: str, event_data: bytes) -> bytes:

@@ -1,15 +1,27 @@
 // The hooks of opencode: asks the host of the agent over its Unix socket, in the words of `synapse hook`.
 // Outside a hosted agent, or when the host does not answer in time, it says nothing.
+import { existsSync, lstatSync } from "node:fs"
 import { connect } from "node:net"
+import { basename } from "node:path"
 
 const AGENT = process.env.SYNAPSE_AGENT_ID
 const PLACE = process.env.SYNAPSE_HOOKS
 const PATIENCE = 2000
 
+// Where the host listens: in /tmp, if its folder was deleted and cannot be made again. Anyone can make a folder
+// there, so it must be private.
+function place() {
+  if (existsSync(PLACE)) return PLACE
+  const folder = `/tmp/synapse-tui-${process.getuid()}`
+  const status = lstatSync(folder, { throwIfNoEntry: false })
+  const ours = status?.isDirectory() && status.uid === process.getuid() && !(status.mode & 0o077)
+  return ours ? `${folder}/${basename(PLACE)}` : PLACE
+}
+
 function ask(event, told) {
   return new Promise((resolve) => {
     const parts = []
-    const socket = connect({ path: PLACE })
+    const socket = connect({ path: place() })
     const finish = (text) => {
       clearTimeout(timer)
       socket.destroy()

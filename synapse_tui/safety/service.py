@@ -50,6 +50,7 @@ Result = TypeVar("Result")
 
 _ENABLED = "env.SYNAPSE_FILE_SAFETY_ENABLED"
 RENEWAL = 60.0  # seconds between renewals of the locks of working agents; a lease lasts five minutes
+CHECK_SECONDS = 1.0  # seconds between checks whether the socket is still there
 REST = 0.5  # seconds that an agent must be ready without hook events before its locks are released
 _AT_WORK = (AgentState.PROCESSING, AgentState.WAITING)
 
@@ -99,6 +100,7 @@ class FileSafety:
         self._heard: dict[str, float] = {}  # last hook event of running agents, on the loop's clock
         self._working: set[asyncio.Task[Any]] = set()
         self._renewal: asyncio.Task[None] | None = None
+        self._holding: asyncio.Task[None] | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
 
     # -- lifecycle ---
@@ -121,6 +123,18 @@ class FileSafety:
             self._events.publish(Notice(f"files are not locked: {error}", "warning"))
             return
         self._server = server
+        self._holding = asyncio.get_running_loop().create_task(self._hold(server), name="hold-hooks")
+
+    async def _hold(self, server: HookServer) -> None:
+        """Bind the socket again when it was deleted, as systemd does at the last logout."""
+        while True:
+            await asyncio.sleep(CHECK_SECONDS)
+            try:
+                if not await asyncio.to_thread(server.path.exists):
+                    await server.move(await asyncio.to_thread(sockets_folder, self._environ))
+                    log.info("the socket of hooks was removed; they are now answered at %s", server.path)
+            except (OSError, SessionError) as error:
+                log.warning("hooks cannot reach this host: %s", error)
 
     def load(self) -> None:
         """Open the database in its thread; called after the first frame."""
@@ -167,6 +181,9 @@ class FileSafety:
         self._unsubscribe()
         if self._renewal is not None:
             self._renewal.cancel()
+        if self._holding is not None:
+            self._holding.cancel()
+            await asyncio.gather(self._holding, return_exceptions=True)
         if self._server is not None:
             await self._server.stop()
         await asyncio.gather(*self._working, return_exceptions=True)
@@ -384,6 +401,13 @@ class HookServer:
             listening.close()
             raise
         self._server = await asyncio.start_unix_server(self._serve, sock=listening, limit=MOST)
+
+    async def move(self, folder: Path) -> None:
+        """Listen in a folder under the same name, in place of a socket that was deleted."""
+        if self._server is not None:
+            self._server.close()
+        self.path = folder / self.path.name
+        await self.start()
 
     async def stop(self) -> None:
         if self._server is not None:

@@ -478,7 +478,8 @@ def _wait(
     while True:
         timeouts = [deadline and max(0.0, deadline - time.monotonic()), answers.timeout]
         timeout = min((each for each in timeouts if each is not None), default=None)
-        ready = select.select([connection, wakeups, *answers.waits_for], [], [], timeout)[0]
+        sources: list[socket.socket | int] = [connection, wakeups, *answers.waits_for]
+        ready = select.select(sources, [], [], timeout)[0]
         if deadline is not None and not ready and time.monotonic() >= deadline:
             return Ended("lost", "the host did not give the terminal back in time")
         if wakeups in ready:

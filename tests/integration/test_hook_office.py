@@ -6,6 +6,8 @@ import asyncio
 import dataclasses
 import json
 import os
+import shutil
+import sys
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,7 +18,7 @@ import pytest
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.agents.state import HOOKED
 from synapse_tui.events import Event, HooksChanged, Notice
-from synapse_tui.hooks import Dialect
+from synapse_tui.hooks import Dialect, client
 from synapse_tui.hooks.client import ask
 from synapse_tui.hooks.install import Consent
 from synapse_tui.host import Host
@@ -93,6 +95,24 @@ async def test_locks_are_not_enforced_until_a_hook_was_heard(office: Office) -> 
     await office.hook(session, "start", hook_event_name="SessionStart")
     assert safety.enforcement(session.agent_id) is Enforcement.ON
     assert office.heard.count(HooksChanged(session.agent_id)) == 1
+
+
+@pytest.mark.parametrize("parts", ["synapse-tui", "."])
+async def test_hooks_are_answered_when_the_runtime_folder_was_deleted(office: Office, parts: str) -> None:
+    session = await office.open()
+    before = office.host.safety.socket
+    assert before is not None
+    runtime = Path(office.variables["XDG_RUNTIME_DIR"])
+    shutil.rmtree(runtime / parts)
+    await until(lambda: office.host.safety.socket is not None and office.host.safety.socket.exists())
+    hook = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-S", "-E", client.__file__, "start", "--dialect", "gemini"),
+        env=session.environ,
+        stdin=asyncio.subprocess.PIPE,
+    )
+    await hook.communicate(b"{}")
+    assert office.host.safety.enforcement(session.agent_id) is Enforcement.ON
+    assert (office.host.safety.socket == before) is (parts == "synapse-tui")
 
 
 async def test_hooks_reach_the_agents_state_and_not_its_readiness(office: Office) -> None:
