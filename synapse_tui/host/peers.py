@@ -193,12 +193,13 @@ class RecordKeeper:
 
         def run() -> None:
             try:
-                write()
+                written = write()
             except OSError as error:
                 log.exception("record was not written", extra={"agent_id": agent_id})
                 loop.call_soon_threadsafe(self._report, agent_id, error)
             else:
-                self._unwritten.pop(agent_id, None)
+                if written is not None:  # None: there is no record that could be updated
+                    self._unwritten.pop(agent_id, None)
 
         self._writer.submit(run)
 
