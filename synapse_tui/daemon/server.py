@@ -271,6 +271,8 @@ class SessionServer:
                         await self._host.published(str(agent["agent_id"]))
                     except SessionError as error:
                         errors.append(error)
+        if opened:
+            warnings += await self._host.history.errors()
         failed = [error_line(error) for error in errors]
         connection.answer(
             {

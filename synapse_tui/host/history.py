@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import itertools
 import logging
@@ -22,7 +23,7 @@ from synapse_tui.database.location import Location, patience_with
 from synapse_tui.database.naming import naming_of
 from synapse_tui.errors import HistoryError, InvalidValue, SynapseError
 from synapse_tui.events import EventBus, Notice, TaskChanged
-from synapse_tui.messages.history import AgentJournal, History, PushJournal
+from synapse_tui.messages.history import AgentJournal, History, Level, PushJournal
 from synapse_tui.messages.records import (
     Addressee,
     AgentKey,
@@ -254,6 +255,8 @@ class HistoryKeeper:
         self._forgets = asyncio.Event()
         self._forgets.set()  # an earlier host may have left some
         self._unsubscribe: Callable[[], None] = lambda: None
+        self._errors: list[str] = []
+        """Errors of the history that no `start` has reported yet."""
         self._history = self._open(location, self._note_all)
         shared = not isinstance(location, Path)
         self.local = self._open(file, self._note_others) if file and shared else self._history
@@ -265,10 +268,24 @@ class HistoryKeeper:
             location,
             owner=process_name(os.getpid()),
             alive=is_alive,
-            notify=lambda text, level: self._events.publish(Notice(text, level)),
+            notify=self._notify,
             replaced=replaced,
             busy=patience_with(location, ANSWER),
         )
+
+    def _notify(self, text: str, level: Level) -> None:
+        if level == "error":
+            self._errors.append(text)
+        self._events.publish(Notice(text, level))
+
+    async def errors(self) -> list[str]:
+        """Open the history, if it is not open yet, and return why it cannot be used, or what was lost."""
+        with contextlib.suppress(HistoryError):  # noted
+            await self._history.flush()
+        errors, self._errors = self._errors, []
+        problem = self._history.problem
+        known = not problem or any(problem in error for error in errors)
+        return errors if known else [*errors, f"{problem}; messages wait until it can be"]
 
     def follow(self, settings: Settings) -> None:
         """Apply new settings for how long ended tasks are stored, if at all."""

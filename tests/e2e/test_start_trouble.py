@@ -53,3 +53,22 @@ def test_an_agent_that_others_cannot_find_is_an_error(run: Run, home: Path) -> N
     assert started.stdout.startswith("synapse-dummy-"), "it runs nevertheless"
     assert "cannot be found by other programs: " in started.stderr
     assert "[Errno" not in started.stderr
+
+
+def test_a_history_that_is_broken_is_reported(run: Run, home: Path) -> None:
+    history = home / ".synapse/history.db"
+    history.write_bytes(b"no database " * 1000)
+    started = run("synapse", "start", "dummy")
+    assert started.returncode == 0, started.stderr
+    assert "a new history begins" in started.stderr
+    again = run("synapse", "start", "dummy")
+    assert "history" not in again.stderr, "it is a new one"
+
+
+def test_a_history_that_cannot_be_used_is_reported(run: Run, home: Path) -> None:
+    (home / ".synapse/history.db").mkdir()
+    for _ in range(2):
+        started = run("synapse", "start", "dummy")
+        assert started.returncode == 0, started.stderr
+        assert "history cannot be" in started.stderr
+        assert "messages wait until it can be" in started.stderr
