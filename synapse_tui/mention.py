@@ -447,11 +447,15 @@ class Overlay(Generic[T]):
 
         The agent may start before Enter; until then Enter is refused unless something was chosen.
         """
+        self._offer_choices()
+        self._compose((), token)
+
+    def _offer_choices(self) -> None:
         self._here = Completion(tr("send it here"), ())
         self._later = Completion(tr("keep it until that agent is back"), ())
         others = [each for each in complete("", self._addresses(), sender=self._sender) if each.text != ALL]
         self._choices = (self._here, *others, self._later)
-        self._compose((), token)
+        self._selected, self._chosen = 0, False
 
     def _is_back(self, problem: str) -> bool:
         return self._here is not None and not self._chosen and not problem
@@ -543,6 +547,13 @@ class Overlay(Generic[T]):
             return Step.REFUSED  # this agent gets all that was typed, and Enter
         try:
             self.message = self._read_message()
+        except (AgentExited, AgentNotFound) as error:
+            if not self._choices and not self._means_all():  # it has ended since its address was typed
+                self._offer_choices()
+                self._problem = ""
+            else:
+                self._problem = _explain(error)
+            return Step.USED
         except (AddressError, InvalidValue) as error:
             self._problem = _explain(error)
             return Step.USED

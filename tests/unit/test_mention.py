@@ -421,6 +421,23 @@ class TestAbsent:
         assert message.address in ("codex-8121", "synapse-codex-8121", "vibe-9000", "bob")
         assert keyboard.child == []
 
+    @pytest.mark.parametrize("gone", ["closed", "exited"])
+    @pytest.mark.parametrize("typed", ["@codex-8120 stop", "@reviewer stop", "@codex stop"])
+    def test_it_is_held_too_if_its_agent_ends_before_enter(self, typed, gone):
+        keyboard = Keyboard(types=["claude", "codex", "gemini", "vibe"])
+        keyboard.type(typed)
+        assert keyboard.view.problem == ""
+        keyboard.agents[2:] = [] if gone == "closed" else [replace(CODEX, live=False)]
+        keyboard.type("⏎")
+        assert (keyboard.sent, keyboard.child) == ([], [])
+        view = keyboard.view
+        assert view.problem.endswith("choose what to do with it")
+        assert [len(choice.targets) for choice in view.completions] == [0, 1, 0]
+        keyboard.type("↑⏎")
+        (message,) = keyboard.sent
+        assert (message.targets, message.text) == ((), "stop")
+        assert message.address == typed[1:].partition(" ")[0]
+
     def test_an_agent_that_starts_before_enter_gets_it(self, keyboard):
         keyboard.agents[3:] = [CODEX_2, agent("vibe", 9000), agent("dummy", 8190, "bob")]
         assert (keyboard.view.problem, keyboard.view.completions) == ("", ())
