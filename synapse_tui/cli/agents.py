@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from synapse_tui.addresses import fold, identity_of, is_identity
-from synapse_tui.errors import AgentNotFound, SynapseError
+from synapse_tui.errors import AgentNotFound, SessionError, SynapseError
 from synapse_tui.paths import UserPaths, find_project, shipped_profiles, tilde
 from synapse_tui.registry import Record, Registry
 
@@ -207,7 +208,7 @@ def stop_command(context: click.Context, /, agents: tuple[str, ...], *, every: b
       synapse stop alice bob
       synapse stop claude --all
     """
-    meant: dict[str, RunningSession] = {}
+    meant: dict[str, RunningSession | Record] = {}
     for agent in agents:
         found = find_agents(agent)
         if len(found) > 1 and not every:
@@ -218,9 +219,9 @@ def stop_command(context: click.Context, /, agents: tuple[str, ...], *, every: b
         meant |= {agent_id: session for session, agent_id in found}
     data: list[dict[str, object]] = []
     errors: list[SynapseError] = []
-    for agent_id, session in meant.items():
+    for agent_id, runs_in in meant.items():
         try:
-            kept, left = _stop(session, agent_id)
+            kept, left = _stop_original(runs_in) if isinstance(runs_in, Record) else _stop(runs_in, agent_id)
         except SynapseError as error:
             errors.append(error)
             data.append({"agent_id": agent_id, "error": error_json(error)})
@@ -259,6 +260,21 @@ def _stop(session: RunningSession, agent_id: str) -> tuple[int, list[str]]:
     )
 
 
+def _stop_original(record: Record) -> tuple[int, list[str]]:
+    """End an agent of the original synapse-a2a, whose own process serves it."""
+    from synapse_tui.pty.guardian_process import ProcessKey, send, start_time
+
+    from .sessions import have_ended
+
+    key = ProcessKey(record.server, start_time(record.server))
+    send(signal.SIGTERM, [key])
+    if not have_ended([key], STOP_SECONDS):
+        raise SessionError(
+            f"{record.agent_id} was asked to end, but still runs", f"see what process {key.pid} does"
+        )
+    return 0, []
+
+
 @click.command(name="continue", cls=Command)
 @click.argument("agent", shell_complete=complete_agents)
 @json_option
@@ -281,7 +297,8 @@ def continue_command(*, agent: str, as_json: bool) -> None:
         show(f"{target.agent_id} goes on")
 
 
-def find_agents(word: str) -> list[tuple[RunningSession, str]]:
+def find_agents(word: str) -> list[tuple[RunningSession | Record, str]]:
+    """Find agents of sessions and those that the original synapse-a2a has registered."""
     from .sessions import running_sessions
 
     wanted = fold(word.removeprefix("@"))
@@ -292,22 +309,27 @@ def find_agents(word: str) -> list[tuple[RunningSession, str]]:
         for record in records
         if is_identity(wanted, record.working_dir, record.agent_type, record.name)
     }
-    every = [
-        (session, str(agent["agent_id"]), str(agent["name"]))
+    every: list[tuple[RunningSession | Record, str, str, str]] = [
+        (session, str(session.place.project), str(agent["agent_id"]), str(agent["name"]))
         for session in running_sessions()
         for agent in session.info.get("agents", [])
     ]
-    own = [each for each in every if each[0].place.project == project]
+    every += [
+        (record, record.project, record.agent_id, record.name)
+        for record in records
+        if not record.host and record.server not in (0, os.getpid())
+    ]
+    own = [each for each in every if each[1] == str(project)]
     for found in (
-        [each for each in every if fold(each[1]) == wanted],
-        [each for each in own if fold(each[1]) == f"synapse-{wanted}"],
-        [each for each in own if wanted and fold(each[2]) == wanted],
-        [each for each in own if fold(each[1].removeprefix("synapse-").rpartition("-")[0]) == wanted],
-        [each for each in every if each[1] in same],
+        [each for each in every if fold(each[2]) == wanted],
+        [each for each in own if fold(each[2]) == f"synapse-{wanted}"],
+        [each for each in own if wanted and fold(each[3]) == wanted],
+        [each for each in own if fold(each[2].removeprefix("synapse-").rpartition("-")[0]) == wanted],
+        [each for each in every if each[2] in same],
     ):
         if found:
-            return [(session, agent_id) for session, agent_id, _name in found]
-    running = ", ".join(agent_id for _, agent_id, _name in own)
+            return [(runs_in, agent_id) for runs_in, _project, agent_id, _name in found]
+    running = ", ".join(agent_id for _, _project, agent_id, _name in own)
     raise AgentNotFound(
         f"no agent '{word}' in the sessions of this project",
         f"running: {running}"

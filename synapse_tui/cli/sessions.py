@@ -586,20 +586,20 @@ def _ask_to_end(place: SessionPlace, by: str) -> bool:
 def _end_process(host: HostProcess, place: SessionPlace, *, answered: bool) -> How:
     from synapse_tui.pty.guardian_process import Family, alive, end_family, send
 
-    if answered and _gone([host.key], END_SECONDS):
+    if answered and have_ended([host.key], END_SECONDS):
         return "asked"
     family = host.family()
     send(signal.SIGTERM, [host.key])  # also resumed, if it was stopped
-    if _gone([host.key], TERM_SECONDS):
+    if have_ended([host.key], TERM_SECONDS):
         return "terminated"
     family |= host.family()
     send(signal.SIGKILL, [host.key])
-    if not _gone([host.key], KILL_SECONDS):
+    if not have_ended([host.key], KILL_SECONDS):
         raise SessionError(
             f"process {host.pid} of session '{place.name}' does not exit, even after SIGKILL",
             "the kernel is holding it: 'ps -o stat,wchan -p {host.pid}' shows where",
         )
-    if not _gone(family, KILL_SECONDS):  # the guardian ends them, unless it was killed too
+    if not have_ended(family, KILL_SECONDS):  # the guardian ends them, unless it was killed too
         end_family(Family((), known=[key for key in family if alive(key)]))
     left = sorted(key.pid for key in family if alive(key))
     if left:
@@ -610,7 +610,7 @@ def _end_process(host: HostProcess, place: SessionPlace, *, answered: bool) -> H
     return "killed"
 
 
-def _gone(keys: Iterable[ProcessKey], seconds: float) -> bool:
+def have_ended(keys: Iterable[ProcessKey], seconds: float) -> bool:
     """Wait for processes to exit and return whether they did; zombies have."""
     from synapse_tui.pty.guardian_process import alive
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
+import subprocess
 import threading
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -21,7 +23,7 @@ from synapse_tui.host import Host
 from synapse_tui.model import ReplyState, TaskState
 from tests.integration.host_kit import make_host, open_published, running
 from tests.integration.shell_kit import Shell
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -298,3 +300,43 @@ async def test_an_agent_without_outbox_and_inbox_is_no_error(
     named = [original.agent_id] if command == "outbox" else ["--agent", original.agent_id]
     told = await shell.run(command, *named)
     assert (told.code, original.agent_id in told.err) == (0, True), told.err
+
+
+def entered(shell: Shell, port: int, name: str, *words: str) -> subprocess.Popen[bytes]:
+    """A process that is registered as the original does it: with no program that serves it but itself."""
+    process = subprocess.Popen(words)
+    record = {
+        "agent_id": f"synapse-codex-{port}",
+        "agent_type": "codex",
+        "name": name,
+        "port": port,
+        "status": "IDLE",
+        "pid": process.pid,
+        "working_dir": str(shell.folder),
+        "endpoint": f"http://localhost:{port}",
+    }
+    folder = shell.home / ".a2a/registry"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"synapse-codex-{port}.json").write_text(json.dumps(record))
+    threading.Thread(target=process.wait, daemon=True).start()  # as its own parent would
+    return process
+
+
+def test_an_agent_of_the_original_is_stopped(tmp_path: Path) -> None:
+    shell = Shell.scratch(tmp_path)
+    alice, bob = (
+        entered(shell, port, name, "sleep", "600") for port, name in ((8120, "alice"), (8121, "bob"))
+    )
+    try:
+        many = shell.call("stop", "codex")
+        assert (many.code, many.out) == (3, "")
+        stopped = shell.call("stop", "alice")
+        assert (stopped.code, stopped.out) == (0, "stopped synapse-codex-8120\n"), stopped.err
+        assert (alice.wait(PATIENCE), bob.poll()) == (-signal.SIGTERM, None)
+        assert shell.call("stop", "alice").code == 3
+        stopped = shell.call("stop", "synapse-codex-8121", "--json")
+        assert json.loads(stopped.out) == [{"agent_id": "synapse-codex-8121", "kept": 0}]
+        assert bob.wait(PATIENCE) == -signal.SIGTERM
+    finally:
+        alice.kill()
+        bob.kill()
