@@ -66,10 +66,10 @@ class StitchedRows:
         if not any(row.strip() for row in new):
             return True  # cleared before a redraw
         self._screen = new
-        head = 0 if moved else common(old, new)
+        top, head = self._top, 0 if moved else common(old, new)
         if not moved:
             self._follow(old, new, head)
-        self._write(new, head, STICKY if not moved else 0)
+        self._write(new, head, () if moved else self._held(old, new, painted=self._top != top))
         return True
 
     def _follow(self, old: Sequence[str], new: Sequence[str], head: int) -> None:
@@ -101,16 +101,30 @@ class StitchedRows:
         pairs = zip(new[middle.start : middle.stop], self.rows[top + middle.start :], strict=False)
         return sum(1 if a == b else -1 for a, b in pairs if a and b)
 
-    def _write(self, new: Sequence[str], head: int, sticky: int) -> None:
-        top = self._top
-        above = set(self.rows[max(0, top - NEAR) : top])
-        kept = self.rows[top : top + len(new)]
+    def _held(self, old: Sequence[str], new: Sequence[str], *, painted: bool) -> list[int]:
+        """Return the rows at the top that cover the text: a header, or what was asked.
+
+        Such a row is known from above, and stood there before or came as the text was painted further up.
+        What is written in its place, or goes on with what stood there, is text that was said before.
+        """
+        kept = self.rows[self._top : self._top + STICKY]
+        covers = [
+            index
+            for index, (under, was, row) in enumerate(zip(kept, old, new, strict=False))
+            if row.strip()
+            and row != under
+            and (row == was or (painted and not (under and row.startswith(under))))
+        ]
+        above = set(self.rows[max(0, self._top - NEAR) : self._top]) if covers else ()
+        return [index for index in covers if new[index] in above]
+
+    def _write(self, new: Sequence[str], head: int, held: Sequence[int]) -> None:
+        kept = self.rows[self._top : self._top + len(new)]
         written = list(new)
         for index in range(min(len(kept), len(new))):
-            held = index < sticky and new[index] != kept[index] and new[index].strip() and new[index] in above
-            if index < head or held:
+            if index < head or index in held:
                 written[index] = kept[index]
-        self.rows[top:] = written
+        self.rows[self._top :] = written
 
     def _forget(self, count: int) -> None:
         del self.rows[:count]

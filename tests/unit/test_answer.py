@@ -509,3 +509,20 @@ def test_a_row_that_is_said_again_is_no_header_where_the_terminal_scrolls():
     after = ["● one", "  two", "", "────", "> ", "────"]
     seen.look(after)
     assert seen.rows == [*before[:3], *after]
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_a_row_that_is_written_anew_as_it_was_before_is_no_header(place):
+    above = [f"row {number}" for number in range(place)]
+    seen = StitchedRows(["● Done. (52 characters, 1 line)", *[""] * 5])
+    for row in ["● Done. (52 characters, 1 line)", "> again"]:
+        seen.scrolled(row)
+    for said in ["● Done.", "● Done. (52 characters, 1", "● Done. (52 characters, 1 line)"]:
+        seen.look([*above, said, "", "✻ Working…", "────"])
+    assert seen.rows == ["● Done. (52 characters, 1 line)", "> again", *above, said, "", "✻ Working…", "────"]
+
+
+def test_a_row_that_is_written_while_the_text_is_painted_further_up_is_no_header():
+    seen = StitchedRows(["all is well", "", "one", "two", "three", "all is", "", ""])
+    seen.look(["two", "three", "all is well", "", "four", "", "", ""])
+    assert seen.rows[:7] == ["all is well", "", "one", "two", "three", "all is well", ""]
