@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from itertools import chain, pairwise, takewhile
+from itertools import accumulate, chain, pairwise, takewhile
 from typing import Any
 
 from synapse_tui.content import Artifact
@@ -17,6 +18,8 @@ MIN_FOUND = 2  # distinct rows that must match before a scroll is assumed
 MAX_CANDIDATES = 8
 NEAR = 400  # number of latest rows searched for those on the screen
 JUMP = 6  # rows that must differ without any match before the old text counts as scrolled away
+ANEW_LOOKS = 8  # looks after a resize in which an agent must have drawn something that is known
+SAME = (80, 40, 20)  # letters by which text is found again that is wrapped at another width
 STICKY = 3  # rows at the top that may stay fixed while the text scrolls below them
 
 
@@ -33,6 +36,8 @@ class StitchedRows:
         self._screen: list[str] = list(screen)
         self._top = 0
         self._scrolled = 0
+        self._before: _Before | None = None  # the text as it was before it was wrapped anew
+        self._looks = 0  # looks left in which it must be found on the screen
 
     def state(self) -> dict[str, object]:
         return {
@@ -41,6 +46,8 @@ class StitchedRows:
             "screen": self._screen,
             "top": self._top,
             "scrolled": self._scrolled,
+            "before": self._before.rows if self._before is not None else None,
+            "looks": self._looks,
         }
 
     @classmethod
@@ -49,9 +56,21 @@ class StitchedRows:
         stitched.rows = list(state["rows"])
         stitched.truncated = bool(state["truncated"])
         stitched._top, stitched._scrolled = int(state["top"]), int(state["scrolled"])
+        stitched._before = _Before(state["before"]) if state.get("before") is not None else None
+        stitched._looks = int(state.get("looks", 0))
         return stitched
 
+    def drawn_anew(self) -> None:
+        """Note that the rows will stand elsewhere, wrapped at another width."""
+        if self._before is None or not self._looks:
+            self._before = _Before(self.rows)
+        self._looks = ANEW_LOOKS
+
     def scrolled(self, row: str) -> None:
+        if self._before is not None:
+            if self._looks:  # all of it is printed again
+                self._top = len(self.rows)
+            self._before = None
         self.rows[self._top : self._top + 1] = [row]
         self._top += 1
         self._scrolled += 1
@@ -66,11 +85,31 @@ class StitchedRows:
         if not any(row.strip() for row in new):
             return True  # cleared before a redraw
         self._screen = new
+        if self._before is not None and self._continue(new):
+            return True
         top, head = self._top, 0 if moved else common(old, new)
         if not moved:
             self._follow(old, new, head)
         self._write(new, head, () if moved else self._held(old, new, painted=self._top != top))
         return True
+
+    def _continue(self, new: Sequence[str]) -> bool:
+        """Put a screen that is wrapped at another width where it begins in the text of before.
+
+        Each look is put into the same text, since the first ones may show rows that are cut or half drawn.
+        """
+        assert self._before is not None
+        if (place := self._before.place(new)) is not None:
+            rows, first = place
+            self.rows, self._top = [*rows, *new[first:]], max(0, len(rows) - first)
+            self._looks = 0
+            return True
+        if self._looks:
+            self.rows, self._top = [*self._before.rows, *new], len(self._before.rows)
+            self._looks -= 1
+            return True
+        self._before = None
+        return False
 
     def _follow(self, old: Sequence[str], new: Sequence[str], head: int) -> None:
         tail = common(old[:head:-1], new[:head:-1])
@@ -130,6 +169,38 @@ class StitchedRows:
         del self.rows[:count]
         self._top -= count
         self.truncated = True
+
+
+class _Before:
+    """The text before it was wrapped anew, searched by its letters."""
+
+    def __init__(self, rows: Sequence[str]) -> None:
+        self.rows = list(rows)
+        self._first = max(0, len(rows) - NEAR)
+        letters = [_echo_skeleton(row) for row in rows[self._first :]]
+        self._text = "".join(letters)
+        self._starts = list(accumulate(map(len, letters), initial=0))
+
+    def place(self, screen: Sequence[str]) -> tuple[list[str], int] | None:
+        """Return the rows above a screen that shows the end of the text, and the first of it below these."""
+        letters = [_echo_skeleton(row) for row in screen]
+        for first in range(min(len(screen), STICKY + 1)):
+            shown = "".join(letters[first:])
+            places = (self._text.rfind(shown[:size]) for size in SAME if len(shown) >= SAME[-1])
+            found = next((at for at in places if at >= 0), -1)
+            if found >= 0:
+                place = bisect_right(self._starts, found, hi=len(self._starts) - 1) - 1
+                row = self._first + place
+                begun = _beginning(self.rows[row], found - self._starts[place])
+                above = [*self.rows[:row], *([begun] if begun else [])]
+                return above, first if above else 0
+        begins = self._text[: SAME[0]]
+        return ([], 0) if len(begins) >= SAME[-1] and not self._first and begins in "".join(letters) else None
+
+
+def _beginning(row: str, letters: int) -> str:
+    """Return the beginning of a row with so many letters."""
+    return next((row[:end] for end in range(len(row)) if len(_echo_skeleton(row[:end])) >= letters > 0), "")
 
 
 def common(one: Sequence[str], other: Sequence[str]) -> int:
@@ -231,15 +302,8 @@ def after_echo(
     If the agent reprints its conversation, the last echo counts. A message quoted in the answer does not
     count.
     """
-    want = skeleton(text)
-    head = text.split(maxsplit=1)[0][:_HEAD] if text.strip() else ""
-    found: list[tuple[int, int]] = []
-    for start, row in enumerate(rows[known:], known):
-        if any(pattern.match(_GUTTER.sub("", row)) for pattern in pastes):
-            found.append((start, start + 1))
-        elif head in row and (end := _echo_end(rows, start, want)) is not None:
-            found.append((start, end))
-    cut = _cut_echo_end(rows, want, known)
+    found = _echoes(rows, text, pastes, known)
+    cut = _cut_echo_end(rows, skeleton(text), known)
     if cut is not None and (not found or cut <= found[0][0]):
         return list(rows[cut:])
     if not found:
@@ -250,6 +314,44 @@ def after_echo(
         if chosen == first and reprinted:
             chosen = second
     return list(rows[chosen:])
+
+
+def after_last_echo(
+    rows: Sequence[str], text: str, pastes: Sequence[re.Pattern[str]] = (), *, drawn: Sequence[str]
+) -> list[str] | None:
+    """Return the rows after the last echo in a conversation that may have had the same message before.
+
+    `drawn` has the rows with what is drawn before them. The first echo is no quote; the others begin alike.
+    """
+    head = _head(text)
+    found = _echoes(rows, text, pastes, 0)
+    begins = [
+        drawn[start].partition(head)[0] if head in drawn[start] else _gutter(drawn[start])
+        for start, _ in found
+    ]
+    ends = [end for (_, end), begin in zip(found, begins, strict=True) if begin == begins[0]]
+    return list(rows[ends[-1] :]) if ends else after_echo(rows, text, pastes)
+
+
+def _echoes(
+    rows: Sequence[str], text: str, pastes: Sequence[re.Pattern[str]], known: int
+) -> list[tuple[int, int]]:
+    want, head = skeleton(text), _head(text)
+    found: list[tuple[int, int]] = []
+    for start, row in enumerate(rows[known:], known):
+        if any(pattern.match(_GUTTER.sub("", row)) for pattern in pastes):
+            found.append((start, start + 1))
+        elif head in row and (end := _echo_end(rows, start, want)) is not None:
+            found.append((start, end))
+    return found
+
+
+def _head(text: str) -> str:
+    return text.split(maxsplit=1)[0][:_HEAD] if text.strip() else ""
+
+
+def _gutter(row: str) -> str:
+    return row[: len(row) - len(_GUTTER.sub("", row))]
 
 
 def cut_prompts(rows: Sequence[str], prompts: Sequence[str]) -> list[str]:
@@ -434,7 +536,8 @@ class AnswerCollector:
     """Collects the rows of one answer, including from agents that paint their own scrolling.
 
     `row` matches what the composer draws before each row of a draft; a line editor leaves it on the screen.
-    `labels` match rows that the agent puts above and below an answer.
+    `labels` match rows that the agent puts above and below an answer. `above` gives the last rows that have
+    scrolled off the screen, at most so many: they are read where a resize or the agent has wrapped all anew.
     """
 
     def __init__(
@@ -445,6 +548,7 @@ class AnswerCollector:
         *,
         row: re.Pattern[str] | None = None,
         labels: Sequence[re.Pattern[str]] = (),
+        above: Callable[[int], Sequence[str]] = lambda _count: (),
         below: Callable[[int], int] = lambda _rows: 0,
         working: Sequence[tuple[re.Pattern[str], int]] = (),
     ) -> None:
@@ -453,6 +557,7 @@ class AnswerCollector:
         self._pastes = pastes
         self._row = row
         self._labels = labels
+        self._above = above
         self._count_below = below
         self._working = working
         self._idle = _rows(screen())
@@ -462,6 +567,7 @@ class AnswerCollector:
         self._seen = StitchedRows(self._idle)
         # rows seen before the composer disappeared; None while it is visible or if it never was
         self._kept: list[str] | None = None
+        self._anew = False  # whether the text was drawn anew since the turn began
 
     def state(self) -> dict[str, object]:
         return {
@@ -470,6 +576,7 @@ class AnswerCollector:
             "seen": self._seen.state(),
             "kept": self._kept,
             "below": self._below,
+            "anew": self._anew,
         }
 
     def resume(self, state: Mapping[str, Any]) -> None:
@@ -478,11 +585,18 @@ class AnswerCollector:
         self._seen = StitchedRows.resumed(state["seen"])
         self._kept = state.get("kept")
         self._below = state.get("below", 0)
+        self._anew = bool(state.get("anew"))
 
     def begin(self) -> None:
         """Mark the current screen as not part of the answer; called just before Enter."""
         self._seen = StitchedRows(_rows(self._screen()))
         self._kept = None
+        self._anew = False
+
+    def drawn_anew(self) -> None:
+        """Note that the terminal was resized, or the agent cleared it: all rows may be drawn once more."""
+        self._anew = True
+        self._seen.drawn_anew()
 
     def scrolled(self, row: str) -> None:
         self._seen.scrolled(row.rstrip())
@@ -493,7 +607,8 @@ class AnswerCollector:
         if below:
             self._below, self._kept = below, None
         elif self._kept is None and not self._frame:
-            self._kept = list(self._seen.rows)
+            shown = self._shown()
+            self._kept = shown if shown is not None else list(self._seen.rows)
         return self._seen.look(_rows(rows))
 
     def peek(self) -> str:
@@ -504,13 +619,17 @@ class AnswerCollector:
     ) -> tuple[Callable[[], str], int]:
         still = copy(self)
         still._seen = StitchedRows.resumed(self._seen.state())
+        above: Sequence[str] = ()
+        if self._anew:  # a thread must not read the terminal
+            screen, above = list(self._screen()), list(self._above(self._most_above))
+            still._screen, still._above = lambda: screen, lambda most: above[-most:]
         cuts = tuple(prompts), tuple(steered_by)
 
         def read() -> str:
-            text, found = still._read(*cuts, exited=True)
+            text, found, _ = still._read(*cuts, exited=True)
             return text if found else ""
 
-        return read, len(still._seen.rows)
+        return read, len(still._seen.rows) + len(above)
 
     def echoed(self) -> bool:
         return self._read(())[1]
@@ -519,24 +638,52 @@ class AnswerCollector:
         self, prompts: Sequence[str] = (), steered_by: Sequence[str] = (), *, exited: bool = False
     ) -> Artifact:
         self.observe()
-        text, found = self._read(prompts, steered_by, exited=exited)
-        return Artifact(text, truncated=self._seen.truncated or not found)
+        text, found, truncated = self._read(prompts, steered_by, exited=exited)
+        return Artifact(text, truncated=truncated or not found)
 
     def _read(
         self, prompts: Sequence[str], steered_by: Sequence[str] = (), *, exited: bool = False
-    ) -> tuple[str, bool]:
-        rows = without_frame(self._seen.rows, self._frame)
+    ) -> tuple[str, bool, bool]:
+        """Return the answer, whether the echo of the message was found, and whether rows may be missing."""
+        shown = self._shown()
+        rows = without_frame(self._seen.rows if shown is None else shown, self._frame)
         if exited:
             reach = [(pattern, tail - self._below) for pattern, tail in self._working]
             rows = cut_work(rows if self._kept is None else self._kept, reach)
-        typed = [_without_prompt(row, self._row) for row in rows]
-        echo = after_echo(typed, self._text, self._pastes, known=common(rows, self._idle))
-        answer = rows[len(rows) - len(echo) :] if echo is not None else None
+        answer = self._after_echo(rows, whole=shown is not None)
         if answer is None:
             before = set(self._idle)
             rows = [row for row in rows if not row or row not in before]
         rows = without_prompts(rows if answer is None else answer, steered_by)
-        return tidy(without_labels(cut_prompts(rows, prompts), self._labels)), answer is not None
+        text = tidy(without_labels(cut_prompts(rows, prompts), self._labels))
+        return text, answer is not None, shown is None and self._seen.truncated
+
+    @property
+    def _most_above(self) -> int:
+        """The number of rows above the screen that the turn's text may fill, also at a smaller width."""
+        return 100 + 4 * len(self._seen.rows)
+
+    def _shown(self) -> list[str] | None:
+        """Return the text that was drawn anew as the terminal has it; None if that lacks the echo."""
+        if not self._anew:
+            return None
+        screen = _rows(self._screen())
+        for most in (self._most_above, MAX_ROWS):
+            above = _rows(self._above(most))
+            rows = [*above, *screen]
+            if self._after_echo(rows, whole=True) is not None:
+                return rows
+            if len(above) < most:
+                break
+        return None
+
+    def _after_echo(self, rows: Sequence[str], *, whole: bool) -> list[str] | None:
+        typed = [_without_prompt(row, self._row) for row in rows]
+        if whole:
+            echo = after_last_echo(typed, self._text, self._pastes, drawn=rows)
+        else:
+            echo = after_echo(typed, self._text, self._pastes, known=common(rows, self._idle))
+        return list(rows[len(rows) - len(echo) :]) if echo is not None else None
 
 
 def _without_prompt(row: str, prompt: re.Pattern[str] | None) -> str:

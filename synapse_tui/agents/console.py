@@ -27,6 +27,7 @@ from synapse_tui.terminal import (
     ProgramStatus,
     ProgressChanged,
     PromptMark,
+    ScrollbackCleared,
     Terminal,
     TerminalEvent,
     encode_focus,
@@ -448,6 +449,7 @@ class ConsoleListener:
     event: Callable[[TerminalEvent], None]
     state: Callable[[StateReport, StateReport], None]
     scrolled: Callable[[str], None]
+    drawn_anew: Callable[[], None]  # after a resize, or where the program clears all that it has printed
     exited: Callable[[ExitStatus], None]
 
 
@@ -687,8 +689,21 @@ class AgentConsole:
         rules = (rule for rule in self._profile.states if rule.state is AgentState.PROCESSING)
         working = [(pattern, rule.tail) for rule in rules for pattern in rule.screen]
         return AnswerCollector(
-            text, self.body, pastes, row=row, labels=hints, below=self._below, working=working
+            text,
+            self.body,
+            pastes,
+            row=row,
+            labels=hints,
+            above=self._scrolled_off,
+            below=self._below,
+            working=working,
         )
+
+    def _scrolled_off(self, most: int) -> list[str]:
+        back = self.terminal.scrollback
+        if self.modes.alternate_screen:
+            return []
+        return [back[place].text for place in range(max(back.restored, len(back) - most), len(back))]
 
     def _below(self, rows: int) -> int:
         below = [bool(row.strip()) for row in self.terminal.display[rows:]]
@@ -706,6 +721,7 @@ class AgentConsole:
         self._resized_early |= self.detector.report.state is AgentState.STARTING
         self.terminal.resize(columns, lines)
         self.process.resize(columns, lines)
+        self._listener.drawn_anew()
         self._answer()
         self._update()
 
@@ -821,6 +837,9 @@ class AgentConsole:
     def _event(self, event: TerminalEvent) -> None:
         if isinstance(event, LineScrolled):
             self._listener.scrolled(event.line.text)
+            return
+        if isinstance(event, ScrollbackCleared):
+            self._listener.drawn_anew()
             return
         if _KINDS.get(type(event), "") in self._profile.ignores:
             return

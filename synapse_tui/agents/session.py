@@ -369,7 +369,12 @@ class AgentSession:
             self.profile,
             launch,
             listener=ConsoleListener(
-                self._on_output, self._on_event, self._on_state, self._on_scrolled, self._on_exited
+                self._on_output,
+                self._on_event,
+                self._on_state,
+                self._on_scrolled,
+                turns.drawn_anew,
+                self._on_exited,
             ),
             scheduler=self._scheduler,
             timeline=self.timeline,

@@ -347,6 +347,10 @@ class TurnTracker:
         for answer in self._collectors:
             answer.scrolled(row)
 
+    def drawn_anew(self) -> None:
+        for answer in self._collectors:
+            answer.drawn_anew()
+
     def on_signal(self, event: TerminalEvent) -> None:
         turn = self.current
         if turn is None:

@@ -87,6 +87,11 @@ class LineScrolled:
 
 
 @dataclass(frozen=True, slots=True)
+class ScrollbackCleared:
+    """The child removed its scrollback (ED 3, RIS); sent only on request, as `LineScrolled` is."""
+
+
+@dataclass(frozen=True, slots=True)
 class PointerShape:
     """The child named a mouse pointer shape (OSC 22), such as `text` or `pointer`; empty for the default."""
 
@@ -109,6 +114,7 @@ TerminalEvent = (
     | PromptMark
     | ScreenSwitched
     | LineScrolled
+    | ScrollbackCleared
     | PointerShape
     | ColorsChanged
 )

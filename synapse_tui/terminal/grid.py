@@ -30,7 +30,7 @@ from .cells import (
     may_extend,
 )
 from .charsets import ASCII, CHARSETS, NATIONAL, Translation
-from .events import Emit, LineScrolled, Modes, TitleChanged, ignore
+from .events import Emit, LineScrolled, Modes, ScrollbackCleared, TitleChanged, ignore
 from .row import Line, Row
 from .scrollback import Scrollback
 from .style import ATTRIBUTES, BG, PROTECTED, Colors, SgrParser, StyleTable, erased
@@ -820,9 +820,14 @@ class Grid(pyte.Screen):
             self.settle()
             self._erase_rows(0, self.lines, spare)
         elif how == 3:
-            self.scrollback.clear()
+            self.clear_scrollback()
             if len(self.scrollback):  # the rows of an earlier run, which the screen does not continue
                 self.main_buffer.rows[0].wrapped = False
+
+    def clear_scrollback(self) -> None:
+        self.scrollback.clear()
+        if self.report_scrolled_lines:
+            self.emit(ScrollbackCleared())
 
     def selective_erase_in_line(self, how: int = 0) -> None:
         self.erase_in_line(how, private=True)

@@ -239,7 +239,7 @@ class Screen(Reports):
     def full_reset(self) -> None:
         alternate = self.on_alternate
         self.reset()
-        self.scrollback.clear()
+        self.clear_scrollback()
         if alternate:
             self.emit(ScreenSwitched(False))
 

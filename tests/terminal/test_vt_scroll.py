@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from synapse_tui.terminal import LineScrolled, ScreenSwitched
+from synapse_tui.terminal import LineScrolled, ScreenSwitched, ScrollbackCleared
 from tests.terminal.terminal_kit import at, fed, make, rows
 
 LINES = "a\r\nb\r\nc\r\nd"
@@ -103,6 +103,16 @@ def test_lines_that_scroll_off_are_reported_when_asked_for() -> None:
     lines = [event.line.text for event in heard if isinstance(event, LineScrolled)]
     assert lines == ["b", "X"]
     assert isinstance(heard[-1], LineScrolled)
+
+
+@pytest.mark.parametrize("clears", ["\x1b[3J", "\x1bc"])
+def test_a_cleared_scrollback_is_reported_when_asked_for(clears: str) -> None:
+    terminal, heard = make()
+    terminal.feed(clears.encode())
+    assert ScrollbackCleared() not in heard
+    terminal.report_scrolled_lines = True
+    terminal.feed(clears.encode())
+    assert ScrollbackCleared() in heard
 
 
 def test_ed_3_clears_the_scrollback_and_the_count_goes_on() -> None:

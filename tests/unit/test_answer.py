@@ -1,15 +1,19 @@
 """What the agent wrote in a turn."""
 
+import json
 import random
 import re
+import textwrap
 
 import pytest
 
 from synapse_tui.agents.answers import (
+    ANEW_LOOKS,
     MAX_ROWS,
     AnswerCollector,
     StitchedRows,
     after_echo,
+    after_last_echo,
     cut_prompts,
     tidy,
     without_frame,
@@ -526,3 +530,108 @@ def test_a_row_that_is_written_while_the_text_is_painted_further_up_is_no_header
     seen = StitchedRows(["all is well", "", "one", "two", "three", "all is", "", ""])
     seen.look(["two", "three", "all is well", "", "four", "", "", ""])
     assert seen.rows[:7] == ["all is well", "", "one", "two", "three", "all is well", ""]
+
+
+# -- Text that is wrapped anew in the middle of a turn ---
+
+
+def wrapped(lines: list[str], width: int) -> list[str]:
+    return [row for line in lines for row in textwrap.wrap(line, width, drop_whitespace=True) or [""]]
+
+
+ASKED = ["welcome", f"> {TEXT}", "● it rains", ""]
+ANSWERED = [
+    f"> {TEXT}",
+    "● now the sun shines, and it is as warm as it can be in the month of May",
+    "",
+    "● bye",
+]
+
+
+def test_what_is_printed_once_more_at_another_width_is_read_once():
+    """Also where the same was asked, and answered, before."""
+    screen, scrolled = Screen(), [*wrapped(ASKED, 60)]
+    collector = AnswerCollector(TEXT, screen, above=lambda most: scrolled[-most:])
+    collector.begin()
+    screen.show(*wrapped(ANSWERED, 60)[:3])
+    collector.observe()
+    collector.drawn_anew()
+    again = wrapped([*ASKED, *ANSWERED], 20)
+    for end in range(1, len(again) + 1):
+        if end > 5:
+            collector.scrolled(again[end - 6])
+        scrolled[:] = again[: max(0, end - 5)]
+        screen.show(*again[max(0, end - 5) : end])
+        collector.observe()
+    artifact = collector.finish()
+    assert artifact.text.split() == " ".join(ANSWERED[1:]).replace("●", "").split()
+    assert not artifact.truncated
+    read, _ = collector.so_far()
+    scrolled.clear()
+    screen.rows = list(IDLE)
+    assert read() == artifact.text, "what a reader gets later is what stood there when it asked"
+
+
+def test_a_quote_of_the_message_is_no_echo_in_what_is_printed_once_more():
+    rows = [f"> {TEXT}", "one", f"> {TEXT}", f"  > {TEXT}", "two"]
+    assert after_last_echo(rows, TEXT, drawn=rows) == [f"  > {TEXT}", "two"]
+
+
+def test_without_the_message_above_it_what_was_seen_before_counts():
+    screen = Screen()
+    collector = AnswerCollector(TEXT, screen, above=lambda _most: ["● another conversation"])
+    collector.begin()
+    screen.show(f"> {TEXT}", "● fine weather today", "  at last")
+    collector.observe()
+    collector.drawn_anew()
+    screen.show("● fine", "  weather today", "  at last", "and", "tomorrow")
+    assert collector.finish().text.split() == ["fine", "weather", "today", "at", "last", "and", "tomorrow"]
+
+
+LINES = [f"row {number} of it, and {number * 7919} more words of that row" for number in range(80)]
+
+
+@pytest.mark.parametrize(("before", "after"), [(60, 23), (23, 60), (40, 37)])
+@pytest.mark.parametrize("header", [[], ["Home   Sessions", ""]])
+def test_a_screen_that_is_painted_at_another_width_goes_on_with_the_text(before, after, header):
+    window = HEIGHT - len(header)
+    old, new = wrapped(LINES[:50], before), wrapped(LINES[:50], after)
+    seen = StitchedRows([*header, *old[:window]])
+    for end in range(window, len(old) + 1):
+        seen.look([*header, *old[end - window : end]])
+    seen.drawn_anew()
+    cropped = [*header, *(row[:20] for row in old[-window:])]
+    for look in (cropped, [""] * HEIGHT, [*header, *new[-window:][:5]], [*header, *new[-window:]]):
+        seen.look(look)
+    new = wrapped(LINES, after)
+    for end in range(len(wrapped(LINES[:50], after)), len(new) + 1):
+        seen.look([*header, *new[end - window : end]])
+    assert " ".join(seen.rows[len(header) :]).split() == " ".join(LINES).split()
+    assert not seen.truncated
+
+
+def test_a_higher_screen_shows_the_text_from_its_beginning():
+    old, new = wrapped(LINES[:5], 60), wrapped(["welcome", *LINES[:5]], 100)
+    seen = StitchedRows(old)
+    seen.drawn_anew()
+    seen.look(new)
+    assert seen.rows == new
+
+
+def test_a_screen_that_shows_nothing_known_after_a_resize_is_added():
+    seen = StitchedRows(LINES[:10])
+    seen.drawn_anew()
+    for _ in range(ANEW_LOOKS + 3):
+        seen.look(LINES[20:30])
+    assert seen.rows == [*LINES[:10], *LINES[20:30]]
+
+
+@pytest.mark.parametrize("looked", [0, 1, 2])
+def test_a_text_that_was_wrapped_anew_goes_on_in_another_host(looked):
+    seen = StitchedRows(wrapped(LINES[:8], 60))
+    seen.drawn_anew()
+    for look in (LINES[20:25], wrapped(LINES[4:8], 23))[:looked]:
+        seen.look(look)
+    seen = StitchedRows.resumed(json.loads(json.dumps(seen.state())))
+    seen.look(wrapped(LINES[4:9], 23))
+    assert " ".join(seen.rows).split() == " ".join(LINES[:9]).split()
