@@ -493,6 +493,7 @@ class AgentSession:
 
     def _sending(self, data: bytes) -> None:
         self._pace.sent(data)
+        self.turns.on_keys()
         if presses_enter(data) and not dialog_open(self.console):
             # The user's own prompt may be restored by an interrupt, and ends a message's answer.
             draft = self.console.reading().draft

@@ -16,6 +16,7 @@ from synapse_tui.model import AgentState, DeliveryState, StateReport, Task, Task
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent
 
 from .answers import AnswerCollector
+from .composer import skeleton
 from .state import HOOKED
 from .transcript import AnswerReader
 
@@ -61,6 +62,19 @@ class Turn:
 _DELIVERIES = {TaskState.COMPLETED: DeliveryState.DONE, TaskState.CANCELED: DeliveryState.CANCELED}
 
 
+@dataclass(slots=True)
+class _Ended:
+    """A turn whose answer may not be drawn to its end yet."""
+
+    turn: Turn
+    stored: Artifact | None = None  # its answer; None while that is read
+    until: float = float("inf")  # when it counts as drawn
+
+
+AMENDED = 2.0
+"""Seconds after the end of a turn in which what the agent goes on to draw is added to its answer."""
+
+
 class Conclusion:
     def __init__(
         self,
@@ -76,6 +90,36 @@ class Conclusion:
         self._clock = clock
         self._runs = runs
         self._reading: list[str] = []
+        self._ended: _Ended | None = None
+
+    @property
+    def answer(self) -> AnswerCollector | None:
+        """The answer of the ended turn, while it may still be drawn."""
+        if self._ended is not None and self._clock() >= self._ended.until:
+            self._ended = None
+        return self._ended.turn.answer if self._ended is not None else None
+
+    def forget(self) -> None:
+        """Note that what is drawn from now on may be something else than the answer of the ended turn."""
+        self._ended = None
+
+    def on_output(self) -> None:
+        if (answer := self.answer) is not None and answer.observe() and self._ended is not None:
+            self._amend(self._ended)
+
+    def _amend(self, ended: _Ended) -> None:
+        """Store what an agent has drawn after it was done; its text is not changed, only continued."""
+        turn, old = ended.turn, ended.stored
+        if old is None or turn.answered or turn.task_id not in self._tasks:
+            return
+        artifact = turn.answer.finish(turn.prompts, turn.steered_by)
+        text, known = skeleton(artifact.text), skeleton(old.text)
+        if text == known or not text.startswith(known):
+            return
+        there = self._tasks.get(turn.task_id).artifacts
+        if (there[-1:] == (old,)) if old.text else not turn.again:
+            ended.stored = artifact
+            self._tasks.change(turn.task_id, artifacts=(*(there[:-1] if old.text else there), artifact))
 
     def reads(self, task_id: str) -> bool:
         return task_id in self._reading
@@ -130,10 +174,18 @@ class Conclusion:
     def _read(self, turn: Turn, conclude: Callable[[Artifact], None]) -> None:
         seen = turn.answer.finish(turn.prompts, turn.steered_by)
         self._reading.append(turn.task_id)
+        ended = self._ended = _Ended(turn)
 
         def done(artifact: Artifact) -> None:
             self._reading.remove(turn.task_id)
             conclude(artifact)
+            if self._ended is not ended:
+                return
+            if artifact is not seen:  # the agent's own log has all of it
+                self._ended = None
+                return
+            ended.stored, ended.until = artifact, self._clock() + AMENDED
+            self._amend(ended)
 
         if self._reader is None:
             done(seen)
@@ -232,8 +284,8 @@ class TurnTracker:
 
     @property
     def _collectors(self) -> list[AnswerCollector]:
-        typed = [self._answer] if self._answer is not None else []
-        return [*(turn.answer for turn in self._turns), *typed]
+        others = [answer for answer in (self._answer, self._conclusion.answer) if answer is not None]
+        return [*(turn.answer for turn in self._turns), *others]
 
     def takes(self, *, into_turn: bool) -> bool:
         """Whether another message may be submitted: after the turn, or one into it."""
@@ -260,6 +312,7 @@ class TurnTracker:
         """Note that Enter is about to be pressed: later output may be the answer."""
         self._over_before = self._prompted = False
         self._answered.clear()
+        self._conclusion.forget()
         if self._answer is not None:
             self._answer.begin()
 
@@ -307,6 +360,8 @@ class TurnTracker:
         self.on_report(report)
 
     def on_report(self, report: StateReport) -> None:
+        if report.state is not AgentState.READY:
+            self._conclusion.forget()
         turn = self.current
         if report.state in (AgentState.READY, AgentState.ERROR):
             self._over_before = True
@@ -342,6 +397,10 @@ class TurnTracker:
         for turn in self._turns:
             if turn.answer.observe():
                 turn.changed = self._clock()
+        if self.current is None:
+            self._conclusion.on_output()
+        else:
+            self._conclusion.forget()
 
     def on_scrolled(self, row: str) -> None:
         for answer in self._collectors:
@@ -353,9 +412,11 @@ class TurnTracker:
 
     def on_signal(self, event: TerminalEvent) -> None:
         turn = self.current
+        status = event.state if isinstance(event, ProgramStatus) else ""
+        if status == "working":
+            self._conclusion.forget()
         if turn is None:
             return
-        status = event.state if isinstance(event, ProgramStatus) else ""
         # May be reported too briefly to become the agent's state.
         self._over_before = self._over_before or status in ("idle", "done")
         if status:
@@ -366,7 +427,9 @@ class TurnTracker:
     def on_hook(self, kind: HookKind) -> None:
         """Note what the agent's own hooks report: a turn that they saw begin ends when they say so."""
         over = kind in (HookKind.IDLE, HookKind.INTERRUPTED, HookKind.END)
-        self._prompted = self._prompted or kind is HookKind.PROMPT
+        if kind is HookKind.PROMPT:
+            self._prompted = True
+            self._conclusion.forget()
         self._over_before = self._over_before or (over and self._prompted)
         turn = self.current
         if turn is None or turn.waits or kind is HookKind.START:
@@ -376,7 +439,12 @@ class TurnTracker:
             turn.done = over
             turn.worked = turn.worked or over
 
+    def on_keys(self) -> None:
+        """Note the user's keys, which may open a menu over the composer."""
+        self._conclusion.forget()
+
     def on_prompt(self, text: str) -> None:
+        self._conclusion.forget()
         self.newest = "" if text else self.newest
         if self.current is not None and text:
             self.current.prompts.append(text)

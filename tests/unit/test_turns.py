@@ -9,7 +9,7 @@ import pytest
 
 from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.state import Passage, Timeline
-from synapse_tui.agents.turns import SETTLED, SETTLED_SIGNAL, UNANSWERED, UNREPORTED, TurnTracker
+from synapse_tui.agents.turns import AMENDED, SETTLED, SETTLED_SIGNAL, UNANSWERED, UNREPORTED, TurnTracker
 from synapse_tui.content import Artifact
 from synapse_tui.events import EventBus
 from synapse_tui.hooks import HookKind
@@ -101,6 +101,72 @@ def test_an_answer_that_is_drawn_after_the_agent_said_it_is_done_is_whole(rig):
     rig.check()
     assert rig.task.state is TaskState.COMPLETED  # type: ignore[comparison-overlap]
     assert rig.task.artifacts[0].text == "fine"
+
+
+def ended(rig: Rig, text: str) -> None:
+    """End a turn whose agent says that it is done and rests, with more of its answer to be drawn."""
+    rig.begin()
+    rig.turns.on_signal(ProgramStatus("working", {}))
+    rig.report(AgentState.PROCESSING)
+    rig.answer(text)
+    rig.turns.on_signal(ProgramStatus("done", {}))
+    rig.report(AgentState.READY)
+    rig.check(rests=True)
+    assert rig.task.state is TaskState.COMPLETED
+
+
+def test_what_is_drawn_after_the_end_is_added_to_the_answer(rig):
+    ended(rig, "It is fine (12")
+    rig.now += AMENDED / 2
+    rig.answer("It is fine (12 degrees)\nand dry")
+    assert [artifact.text for artifact in rig.task.artifacts] == ["It is fine (12 degrees)\nand dry"]
+    assert rig.task.state is TaskState.COMPLETED
+    rig.answer("It is fine (12 degrees)\nand dry\ntoday")
+    assert [artifact.text for artifact in rig.task.artifacts] == ["It is fine (12 degrees)\nand dry\ntoday"]
+
+
+def test_an_answer_that_is_drawn_after_the_end_is_still_the_answer(rig):
+    ended(rig, "")
+    assert not rig.task.artifacts
+    rig.answer("fine")
+    assert [artifact.text for artifact in rig.task.artifacts] == ["fine"]
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        lambda rig: rig.turns.on_keys(),
+        lambda rig: rig.turns.on_prompt("another"),
+        lambda rig: rig.report(AgentState.PROCESSING),
+        lambda rig: rig.report(AgentState.EXITED),
+        lambda rig: rig.turns.entering(),
+        lambda rig: rig.turns.on_signal(ProgramStatus("working", {})),
+        lambda rig: rig.turns.on_hook(HookKind.PROMPT),
+        lambda rig: setattr(rig, "now", rig.now + AMENDED),
+    ],
+)
+def test_what_may_be_something_else_is_not_added_to_the_answer(rig, meanwhile):
+    ended(rig, "fine")
+    meanwhile(rig)
+    rig.answer("fine\nand a menu")
+    assert [artifact.text for artifact in rig.task.artifacts] == ["fine"]
+    assert not rig.turns.collecting
+
+
+def test_what_does_not_go_on_with_the_answer_does_not_replace_it(rig):
+    ended(rig, "fine")
+    rig.answer("a note that covers it")
+    assert [artifact.text for artifact in rig.task.artifacts] == ["fine"]
+
+
+def test_what_the_agent_has_replied_is_not_amended(rig):
+    rig.begin()
+    rig.report(AgentState.PROCESSING)
+    rig.turns.answered(rig.id)
+    rig.ready()
+    rig.answer("fine")
+    assert rig.task.state is TaskState.COMPLETED
+    assert not rig.task.artifacts
 
 
 def test_ready_without_work_does_not_complete(rig):
