@@ -151,6 +151,7 @@ class Task:
         caller: Owner of the API key used (`Principal.name`); empty for the user of this machine.
         messages: The task's protocol messages, oldest first; empty for a plain message.
         follows: Id of the task it continues; it is typed like any message but is not a task of its own.
+        entered: When it came into its state; None for `updated_at`. Not stored.
     """
 
     id: str
@@ -173,10 +174,16 @@ class Task:
     caller: str = ""
     messages: tuple[TaskMessage, ...] = ()
     follows: str = ""
+    entered: datetime | None = field(default=None, compare=False)
 
     @property
     def short_id(self) -> str:
         return self.id[:8]
+
+    @property
+    def entered_at(self) -> datetime:
+        """When it came into its state, whatever else has changed since."""
+        return self.entered or self.updated_at
 
     @property
     def instructs(self) -> bool:

@@ -46,7 +46,7 @@ _NAMED = {
     "metadata",
 }
 _TIMES = {"created_at", "updated_at"}
-_INTERNAL = {"response_expected", "outgoing", "replied", "reply", "caller", "messages", "follows"}
+_INTERNAL = {"response_expected", "outgoing", "replied", "reply", "caller", "messages", "follows", "entered"}
 _PLAIN = [each.name for each in dataclasses.fields(Task) if each.name not in _NAMED | _TIMES | _INTERNAL]
 """Fields that are exported as they are: all that `json_of` does not name and that are not internal."""
 

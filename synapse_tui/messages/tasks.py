@@ -245,7 +245,10 @@ class TaskStore:
             raise _unknown(task_id)
         if all(getattr(old, name) == value for name, value in fields.items()):
             return old
-        new = dataclasses.replace(old, updated_at=self._clock(), **fields)  # type: ignore[arg-type]
+        now = self._clock()
+        new = dataclasses.replace(old, updated_at=now, **fields)  # type: ignore[arg-type]
+        same = (new.state, new.delivery) == (old.state, old.delivery)
+        new = dataclasses.replace(new, entered=old.entered_at if same else now)
         if new.state.final and not old.state.final and "reply" not in fields and is_awaited(new):
             new = dataclasses.replace(new, reply=ReplyState.DUE)
         changed = new.reply is not old.reply or new.state is not old.state or new.artifacts != old.artifacts

@@ -21,7 +21,7 @@ from synapse_tui.widgets.board_drawing import Asked, Choice, Detail, Happening, 
 from synapse_tui.widgets.board_model import Row, doing
 from synapse_tui.widgets.fit import Piece
 from synapse_tui.widgets.sidebar import short_path
-from synapse_tui.widgets.states import HOLDS, delivery_mark, state_mark
+from synapse_tui.widgets.states import delivery_mark, state_mark
 from synapse_tui.widgets.strips import measured, style_words
 from synapse_tui.widgets.text import last_words, markdown_line, one_line, plural, since
 from synapse_tui.widgets.views import HELD_LONG, AgentView, party, subject
@@ -113,7 +113,7 @@ class BoardActions:
             agent,
             state,
             what,
-            agent.held_seconds if state.heading == HOLDS.heading else seconds,
+            seconds,
             self.changes.get(agent.cwd) if session is not None and alone.get(agent.cwd) else None,
         )
 
@@ -185,11 +185,11 @@ class BoardActions:
         return [_wait(task, labels, now) for task in waiting if not task.delivery.final]
 
     def happenings(self) -> Sequence[Happening]:
-        labels = self._app.labels()
-        found = [(task.updated_at, _message(task, labels)) for task in self._host.tasks[-HAPPENINGS:]]
+        labels, now = self._app.labels(), self._main.now()
+        found = [(task.updated_at, _message(task, labels, now)) for task in self._host.tasks[-HAPPENINGS:]]
         for agent_id, session in self._host.agents.items():
             passages = _turning_points(session.timeline.passages)[-HAPPENINGS:]
-            found += [(passage.at, _passage(passage, labels.get(agent_id, ""))) for passage in passages]
+            found += [(passage.at, _passage(passage, labels.get(agent_id, ""), now)) for passage in passages]
         found.sort(key=lambda each: each[0], reverse=True)
         return [happening for _at, happening in found[:HAPPENINGS]]
 
@@ -220,7 +220,7 @@ def _task_line(session: AgentSession, labels: dict[str, str]) -> str:
 
 
 def _wait(task: Task, labels: dict[str, str], now: datetime) -> Waiting:
-    seconds = (now - task.updated_at).total_seconds()
+    seconds = (now - task.entered_at).total_seconds()
     held = task.delivery is DeliveryState.HELD
     return Waiting(
         f"{party(task.sender.sender_id, labels)} → {party(task.target, labels)}",
@@ -231,19 +231,24 @@ def _wait(task: Task, labels: dict[str, str], now: datetime) -> Waiting:
     )
 
 
-def _message(task: Task, labels: dict[str, str]) -> Happening:
+def _message(task: Task, labels: dict[str, str], now: datetime) -> Happening:
     mark = delivery_mark(task)
     way = f"{party(task.sender.sender_id, labels)} → {party(task.target, labels)}"
-    when = f"{task.updated_at.astimezone():%H:%M}"
-    return Happening(when, mark.glyph, mark.colour, way, f"{mark.word}: {one_line(task.text)}")
+    return Happening(
+        _age(task.updated_at, now), mark.glyph, mark.colour, way, f"{mark.word}: {one_line(task.text)}"
+    )
 
 
-def _passage(passage: Passage, who: str) -> Happening:
+def _passage(passage: Passage, who: str, now: datetime) -> Happening:
     mark = state_mark(passage.state)
     about = subject(one_line(passage.report.detail)) if passage.state in CALLING else ""
     word = tr("done") if passage.state is AgentState.READY else mark.word
     text = f"{word}: {about}" if about else word
-    return Happening(f"{passage.at.astimezone():%H:%M}", mark.glyph, mark.colour, who, text)
+    return Happening(_age(passage.at, now), mark.glyph, mark.colour, who, text)
+
+
+def _age(at: datetime, now: datetime) -> str:
+    return f"{since((now - at).total_seconds()):>5}"
 
 
 def _tokens(count: int | None) -> str:

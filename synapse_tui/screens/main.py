@@ -218,6 +218,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             seen_ends=self._seen_ends,
             unproved=unproved,
             now=self.now(),
+            clock=self.sidebar.clock(),
         )
         hosted = [replace(each, answers=self._answers_out_of_view(each.agent_id)) for each in hosted]
         hosted.sort(key=lambda each: each.number)

@@ -53,7 +53,7 @@ class AgentView:
     agent_type: str
     state: AgentState = AgentState.STARTING
     detail: str = ""  # one line about the state for the user
-    since: float = 0.0  # start of the state, in seconds of the session's clock
+    since: float = 0.0  # start of what its mark says, in seconds of the session's clock
     unseen: bool = False  # whether it has finished or started waiting since it was last focused
     rang: bool = False  # whether it has rung the bell since then
     title: str = ""  # window title, one line
@@ -189,12 +189,25 @@ def view_agents(
     seen_ends: AbstractSet[str] = frozenset(),
     unproved: AbstractSet[str] = frozenset(),
     now: datetime | None = None,
+    clock: float | None = None,
 ) -> list[AgentView]:
     names = Counter(session.name.lower() for session in sessions if session.name)
     names += Counter(session.agent_type.lower() for session in sessions)
     places = numbers or {session.agent_id: place for place, session in enumerate(sessions, 1)}
     views = (_view(each, places[each.agent_id], names, rang, seen_ends, now) for each in sessions)
+    if now is not None and clock is not None:
+        views = (
+            _since_held(view, session, now, clock) for view, session in zip(views, sessions, strict=True)
+        )
     return [replace(view, unproved=view.agent_id in unproved and view.exit is None) for view in views]
+
+
+def _since_held(view: AgentView, session: AgentSession, now: datetime, clock: float) -> AgentView:
+    """Let the age of an agent that holds messages be that of the hold, not of its last turn's end."""
+    if view.mark is not HOLDS:
+        return view
+    began = min(task.entered_at for task in list(session.tasks) if task.delivery is DeliveryState.HELD)
+    return replace(view, since=clock - (now - began).total_seconds())
 
 
 def _view(
@@ -212,7 +225,7 @@ def _view(
     held = [task for task in list(session.tasks) if task.delivery is DeliveryState.HELD]
     kind = session.agent_type
     known = (name, kind, session.profile.display, f"{kind}-{session.port}", f"{name}-{session.port}")
-    unparked = [task.updated_at for task in held if task.reason != HELD_BY_USER]
+    unparked = [task.entered_at for task in held if task.reason != HELD_BY_USER]
     return AgentView(
         agent_id=session.agent_id,
         number=number,

@@ -1,10 +1,15 @@
 """The sidebar: what it shows, how it is entered and left, how it follows."""
 
+import dataclasses
+from datetime import timedelta
+
 import pytest
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.model import IN_INBOX, DeliveryState, TaskState
-from synapse_tui.widgets.sidebar import MessageList
+from synapse_tui.model import IN_INBOX, AgentState, DeliveryState, TaskState
+from synapse_tui.widgets.sidebar import MessageList, message_row
+from synapse_tui.widgets.states import HOLDS
+from synapse_tui.widgets.views import view_agents
 from tests.ui.app_kit import running, text_of, three_agents, until
 
 CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
@@ -160,3 +165,30 @@ async def test_peers_are_listed_and_written_to():
         await pilot.pause()
         await pilot.press(*"hi", "enter")
         await until(lambda: host.calls[-1] == ("send", "synapse-claude-8105", "hi", "", 3))
+
+
+def test_the_age_of_a_message_is_that_of_what_its_mark_says():
+    """A resize cuts the words of a dialog elsewhere, which changes the reason."""
+    host = three_agents()
+    task = host.message(CODEX, "look", delivery=DeliveryState.SUBMITTED, state=TaskState.INPUT_REQUIRED)
+    at = task.created_at
+    task = dataclasses.replace(task, updated_at=at + timedelta(seconds=50), entered=at)
+    assert "needs you 1:00" in message_row(task, {}, 60, at + timedelta(seconds=60)).plain
+
+
+def test_the_age_of_a_hold_is_not_that_of_the_last_turn():
+    host = three_agents()
+    task = host.message(CODEX, "look", delivery=DeliveryState.HELD, reason="you have a draft")
+    sessions = list(host.agents.values())
+    calm, held, _ = view_agents(sessions, now=task.created_at + timedelta(seconds=3), clock=1000.0)
+    assert held.mark is HOLDS
+    assert held.since == pytest.approx(997.0)
+    assert calm.since == sessions[0].report.since
+
+
+async def test_the_title_of_a_pane_that_holds_messages_has_the_age_of_the_hold():
+    host = three_agents()
+    host.message(CLAUDE, "look", delivery=DeliveryState.HELD, reason="you have a draft", minutes=2.2)
+    host.agents[CLAUDE].become(AgentState.READY)
+    async with running(host, size=(120, 24)) as (app, _pilot):
+        await until(lambda: "held 2:1" in text_of(app).splitlines()[1])

@@ -53,6 +53,17 @@ def test_every_change_is_journaled_before_it_is_heard():
     assert seen == [1, 2]
 
 
+def test_the_time_of_a_state_begins_with_it_and_not_with_another_reason():
+    tasks, _ = book()
+    task = tasks.create(MessageRequest("hello", USER))
+    assert task.entered_at == task.created_at
+    held = tasks.change(task.id, delivery=DeliveryState.HELD, reason="you have a draft")
+    assert held.entered_at == held.updated_at > task.entered_at
+    again = tasks.change(task.id, reason="permission dialog open")
+    assert again.entered_at == held.entered_at < again.updated_at
+    assert tasks.change(task.id, delivery=DeliveryState.QUEUED).entered_at > again.updated_at
+
+
 def test_an_id_is_taken_once():
     tasks, _ = book()
     tasks.create(MessageRequest("hello", USER, task_id="given"))
