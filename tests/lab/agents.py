@@ -169,6 +169,27 @@ def aider(bench: Bench) -> dict[str, str]:
     return {"OPENAI_API_BASE": bench.openai, "OPENAI_API_KEY": KEY}
 
 
+def kimi(bench: Bench) -> dict[str, str]:
+    """Its folders are not trusted: it asks in each."""
+    return {
+        "KIMI_MODEL_NAME": "fake-model",
+        "KIMI_MODEL_API_KEY": KEY,
+        "KIMI_MODEL_BASE_URL": bench.openai,
+        "KIMI_MODEL_PROVIDER_TYPE": "openai",
+        "KIMI_CODE_NO_AUTO_UPDATE": "1",
+        "KIMI_DISABLE_TELEMETRY": "1",
+    }
+
+
+def kilo(bench: Bench) -> dict[str, str]:
+    bench.write(".config/kilo/kilo.json", _opencode_config(bench))
+    return {"KILO_DISABLE_AUTOUPDATE": "1", "KILO_DISABLE_MODELS_FETCH": "1", "KILO_TELEMETRY_LEVEL": "off"}
+
+
+def grok(bench: Bench) -> dict[str, str]:
+    return {"GROK_API_KEY": KEY, "GROK_BASE_URL": bench.openai, "GROK_MODEL": "fake-model"}
+
+
 def pi(bench: Bench) -> dict[str, str]:
     model = {"id": "fake-model", "name": "Fake Model", "contextWindow": 100_000, "maxTokens": 8000}
     model |= {
@@ -289,6 +310,9 @@ AGENTS: dict[str, LabAgent] = {
     "vibe": LabAgent("mistral-vibe", vibe, registry="pypi", python=(3, 12), version="3.0.2"),
     "cn": LabAgent("@continuedev/cli", cn, version="1.5.47", args=("--ask", "Bash")),
     "nanocoder": LabAgent("@nanocollective/nanocoder", nanocoder, version="1.30.0"),
+    "kimi": LabAgent("@moonshot-ai/kimi-code", kimi, version="2.1.0"),
+    "kilo": LabAgent("@kilocode/cli", kilo, version="7.7.7"),
+    "grok": LabAgent("@vibe-kit/grok-cli", grok, version="0.0.34"),
     "gptme": LabAgent(
         "gptme", gptme, registry="pypi", version="0.35.1", args=("--name", "lab", "--workspace", "@log")
     ),

@@ -72,6 +72,11 @@ def texts_of(content: object) -> list[str]:
     return [text for text in texts if isinstance(text, str)]
 
 
+def _is_reminder(text: str) -> bool:
+    """Whether an agent added a text in the user's name."""
+    return text.lstrip().startswith("<system-reminder>")
+
+
 def since_the_answer(messages: Iterable[JSON], answers: str) -> list[JSON]:
     """What follows the last answer of the model, latest first."""
     found: list[JSON] = []
@@ -93,8 +98,8 @@ def anthropic_turn(body: JSON) -> Turn:
         for part in reversed(parts):
             if part.get("type") == "tool_result" and not turn.text and turn.result is None:
                 turn.result = "\n".join(texts_of(part.get("content")))
-            elif not turn.text and not str(part.get("text") or "").lstrip().startswith("<system-reminder>"):
-                turn.text = part.get("text") or ""
+            elif not turn.text and not _is_reminder(text := part.get("text") or ""):
+                turn.text = text
     form = (body.get("output_config") or {}).get("format") or body.get("output_format") or {}
     turn.schema = form.get("schema") if form.get("type") == "json_schema" else None
     return turn
@@ -116,8 +121,8 @@ def chat_turn(body: JSON) -> Turn:
         texts = texts_of(message.get("content"))
         if message.get("role") == "tool":
             turn.result = " ".join(texts) + (turn.result or "")
-        elif message.get("role") == "user" and texts:
-            turn.text = texts[-1]
+        elif message.get("role") == "user" and (own := [text for text in texts if not _is_reminder(text)]):
+            turn.text = own[-1]
             break
     form = body.get("response_format") or {}
     if form.get("type") in ("json_schema", "json_object"):
