@@ -898,6 +898,16 @@ def approval(evidence: Evidence, *, enters: bool = False) -> Rules | None:
     )
 
 
+_FOLDER = re.compile(
+    r"(?i)\btrust\b|\b(?:this|the|current) (?:folder|directory|workspace|project|repository)\b"
+)
+
+
+def consents_to_folder(rows: Sequence[str]) -> str:
+    """Return a pattern for the chosen "yes" of a question about the folder; empty for any other."""
+    return chosen_yes(rows) if any(_FOLDER.search(row) for row in rows) else ""
+
+
 def chosen_yes(rows: Iterable[str]) -> str:
     """Return a pattern for the row of a dialog in which "yes" is chosen; empty if there is none."""
     found = next((match for row in rows if (match := CHOSEN.match(row))), None)

@@ -39,7 +39,7 @@ from .inference import (
     Turn,
     Typed,
     approval,
-    chosen_yes,
+    consents_to_folder,
     find_composer,
     find_dialog,
     find_states,
@@ -336,8 +336,7 @@ class Probe:
         raise ProbeFailed("it asks one question after another at its start", self._by_hand())
 
     async def _answer(self, shot: Shot) -> tuple[bytes, ...]:
-        trusts = any("trust" in row.lower() for row in shot.zone)
-        if trusts and (pattern := chosen_yes(shot.zone)):
+        if pattern := consents_to_folder(shot.zone):
             why = "it asks whether to trust the folder; answered with yes only in the scratch folder"
             self._trust.append(Finding("doctor.trust", {"screen": pattern}, why, shot.end()))
             self.evidence.started.append(shot)

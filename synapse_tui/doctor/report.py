@@ -107,7 +107,9 @@ _LAST_ROWS = 3
 _BRAILLE = re.compile(r"[\u2800-\u28ff]")
 CHOICE = re.compile(r"^(?P<before>\W*?)(?P<pointer>[❯›>●→▶*])\s*(?:\d+[.)]\s+)?(?:[^\w\s│┃|] )?\w")
 _NUMBERED = re.compile(r"^\W*?[❯›>●→▶*]\s*\d+[.)]")
-CHOSEN = re.compile(r"^\W*?[❯›>●→▶*]\s*(?:\d+[.)]\s*)?(?:[^\w\s│┃|] )?(?i:yes|allow|approve|proceed|run)\b")
+CHOSEN = re.compile(
+    r"^\W*?[❯›>●→▶*]\s*(?:\d+[.)]\s*)?(?:[^\w\s│┃|] )?(?i:yes|allow|approve|proceed|run|trust)\b"
+)
 WORDS = re.compile(
     r"(?i)\b(?:esc(?:ape)?|enter)\b.{0,20}\b(?:cancel|reject|deny|exit|confirm|select|submit)|\(y/n\)|\[y/n\]"
 )

@@ -17,6 +17,7 @@ from synapse_tui.doctor.inference import (
     Turn,
     Typed,
     approval,
+    consents_to_folder,
     find_composer,
     find_dialog,
     find_signals,
@@ -186,6 +187,30 @@ def test_a_menu_is_not_taken_for_a_composer_although_the_cursor_is_hidden(
     terminal = Terminal(COLUMNS, LINES, 0)
     terminal.feed(("\r\n".join(rows) + "\x1b[?25l").encode())
     assert looks_like_dialog(Shot.of(terminal)) is expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "yes"),
+    [
+        (
+            [" Trust this folder?", " /tmp/project", "   ❯ Trust this folder", "     Don't trust"],
+            "   ❯ Trust this folder",
+        ),
+        (["Do you trust the files here?", "❯ 1. Yes, proceed", "  2. No, exit"], "❯ 1. Yes, proceed"),
+        (
+            ["May it read and write in the current directory?", "> Allow", "  Exit"],
+            "> Allow",
+        ),
+        (["Trust this folder?", "  Trust this folder", "❯ Don't trust"], None),
+        (["Trust this folder?", "  Yes", "❯ No"], None),
+        (["Send reports of crashes?", "❯ Yes", "  No"], None),
+    ],
+)
+def test_only_a_question_about_the_folder_with_yes_chosen_is_answered_unasked(
+    rows: list[str], yes: str | None
+) -> None:
+    pattern = consents_to_folder(shot([*rows, ""]).zone)
+    assert [row for row in rows if pattern and re.search(pattern, row)] == ([yes] if yes else [])
 
 
 def asking(rows: Sequence[str], asked: str) -> Evidence:
