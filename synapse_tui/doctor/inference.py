@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
@@ -132,7 +133,7 @@ class Answered:
     shot: Shot
 
 
-_SHOTS = ("empty", "asking", "started")
+_SHOTS = ("empty", "asking", "started", "watched")
 
 
 @dataclass
@@ -146,6 +147,7 @@ class Evidence:
     asking: list[Shot] = field(default_factory=list)  # A permission dialog is open
     asked: str = ""  # The message that made it ask
     started: list[Shot] = field(default_factory=list)  # A question at the start
+    watched: list[Shot] = field(default_factory=list)  # The agent idle, from time to time
 
     def to_json(self) -> dict[str, Any]:
         shots = {name: [shot.to_json() for shot in getattr(self, name)] for name in _SHOTS}
@@ -166,7 +168,7 @@ class Evidence:
 
     @property
     def resting(self) -> list[Shot]:
-        return [*self.empty, *(typed.shot for typed in self.typed)]
+        return [*self.empty, *(typed.shot for typed in self.typed), *self.watched]
 
     @property
     def longest(self) -> Turn:
@@ -511,9 +513,12 @@ class Signal:
 _WORD = re.compile(r"[^\W\d_][\w'+-]*")
 _TITLE_WORDS = 6  # Words from the beginning of a title that may distinguish it
 _STOPS = re.compile(r"(?i)\b(?:esc|escape|interrupt|cancel|stop|ctrl|abort)\b")
-_BRAILLE, _CIRCLES = ("⠀", "⣿"), ("◐", "◓")
+_BRAILLE, _CIRCLES, _MOONS, _CLOCKS = ("⠀", "⣿"), ("◐", "◓"), ("🌑", "🌘"), ("🕐", "🕧")
+_LONE = re.compile(r"^ *([^\w\s])(\ufe0f?) *$")
+_LINE_SPINNER = frozenset("|/-\\")
 _STEADY = 0.6  # Share of the occurrences of a phrase that must be at about the same distance from the end
 _LEAST = 0.3  # Least share of the screens that a signal must be on
+_SLACK = 1.0  # Seconds by which a sign may come later in one turn than in another
 
 
 def find_signals(evidence: Evidence) -> list[Signal]:
@@ -521,15 +526,16 @@ def find_signals(evidence: Evidence) -> list[Signal]:
 
     Titles and rows must also be on a screen of another turn: else they may be words of the model.
     """
-    working, resting, sent = evidence.working, evidence.resting, evidence.longest.sent
+    working, resting = evidence.working, evidence.resting
     if not working or not resting:
         return []
     found = [
         *_by_status(working, resting),
-        *_by_title(working, resting, sent),
+        *_by_title(working, resting, evidence.longest.sent),
         *_by_progress(working, resting),
         *_by_spinner(working, resting),
-        *_by_phrase(working, resting, sent, evidence.other_turns),
+        *_by_lone_sign(working, resting),
+        *_by_phrase(evidence),
     ]
     return [signal for signal in found if any(_holds(signal.rule, shot) for shot in evidence.other_turns)]
 
@@ -604,7 +610,7 @@ def title_of(shown: Sequence[Shot], otherwise: Sequence[Shot], sent: str = "") -
 
 def glyphs(signs: set[str]) -> str:
     """Return a class of characters with these signs, whole blocks of known spinners."""
-    for first, last in (_BRAILLE, _CIRCLES):
+    for first, last in (_BRAILLE, _CIRCLES, _MOONS, _CLOCKS):
         if all(first <= sign <= last for sign in signs):
             return f"[{first}-{last}]"
     text = "".join(rf"\{sign}" if sign in r"\]^-[" else sign for sign in sorted(signs))
@@ -646,25 +652,47 @@ def _screen_signal(
     return Signal(rule, frozenset(rows), rows[max(rows)])
 
 
-def _by_phrase(
-    working: Sequence[Shot], resting: Sequence[Shot], sent: str, others: Sequence[Shot]
-) -> Iterator[Signal]:
-    """Words in rows near the end, at about the same distance from it; not an echo of the message."""
-    where: dict[str, dict[int, int]] = defaultdict(dict)
+def _by_lone_sign(working: Sequence[Shot], resting: Sequence[Shot]) -> Iterator[Signal]:
+    """A sign that changes alone in its row, always about as far from the end."""
+    still = {found[1] for shot in resting for row in shot.zone if (found := _LONE.match(row))}
+    signs: set[str] = set()
+    places: dict[int, int] = {}
+    selector = ""  # Whether it is followed by one that makes it an emoji
     for at, shot in enumerate(working):
         for distance, row in enumerate(shot.zone):
-            for phrase in _phrases(row):
-                where[phrase].setdefault(at, distance)
+            found = _LONE.match(row)
+            if found is None or found[1] in still or not _spins(found[1]):
+                continue
+            signs.add(found[1])
+            places.setdefault(at, distance)
+            selector = selector or (r"\ufe0f?" if found[2] else "")
+    if len(signs) < 2 or len(places) < _LEAST * len(working) or not _is_steady(places.values()):
+        return
+    pattern = rf"^ *{glyphs(signs)}{selector} *$"
+    signal = _screen_signal("spinner", pattern, max(places.values()) + 3, working, resting)
+    if signal is not None:
+        yield signal
+
+
+def _spins(sign: str) -> bool:
+    """Whether a sign may be a spinner's: no bracket, and no part of a frame."""
+    return sign in _LINE_SPINNER or (unicodedata.category(sign) == "So" and not "─" <= sign <= "▟")
+
+
+def _by_phrase(evidence: Evidence) -> Iterator[Signal]:
+    """Words in rows near the end that are in each turn, about as far from it; not an echo of the message."""
+    working, resting, longest = evidence.working, evidence.resting, evidence.longest
+    where = _places(working)
+    others = [(turn, _places(turn.shots)) for turn in evidence.turns if turn is not longest and turn.shots]
     never = {phrase for shot in resting for row in shot.zone for phrase in _phrases(row)}
-    again = {phrase for shot in others for row in shot.zone for phrase in _phrases(row)}
     usable = {
         phrase: places
         for phrase, places in where.items()
-        if phrase in again
-        and phrase not in never
-        and phrase not in sent
+        if phrase not in never
+        and phrase not in longest.sent
         and len(places) >= _LEAST * len(working)
         and _is_steady(places.values())
+        and _recurs(phrase, longest, places, others)
     }
     left = set(range(len(working)))
     for _ in range(3):
@@ -678,6 +706,38 @@ def _by_phrase(
         if signal is not None:
             left -= signal.holds
             yield signal
+
+
+def _places(shots: Sequence[Shot]) -> dict[str, dict[int, int]]:
+    """Return by phrase the numbers of the screens that it is on, and how far from the end."""
+    where: dict[str, dict[int, int]] = defaultdict(dict)
+    for at, shot in enumerate(shots):
+        for distance, row in enumerate(shot.zone):
+            for phrase in _phrases(row):
+                where[phrase].setdefault(at, distance)
+    return where
+
+
+def _recurs(
+    phrase: str,
+    longest: Turn,
+    places: Mapping[int, int],
+    others: Sequence[tuple[Turn, Mapping[str, Mapping[int, int]]]],
+) -> bool:
+    """Whether a phrase of the longest turn is at the same place in every other that lasted long enough."""
+    usual = _usual(places.values())
+    begins = longest.shots[min(places)].at - longest.begun + _SLACK
+    seen = False
+    for turn, where in others:
+        found = where.get(phrase)
+        if found is None:
+            if turn.shots[-1].at - turn.begun >= begins:
+                return False
+            continue
+        if abs(_usual(found.values()) - usual) > 1:
+            return False
+        seen = True
+    return seen
 
 
 def _phrases(row: str) -> set[str]:
@@ -697,8 +757,12 @@ def _phrases(row: str) -> set[str]:
 
 def _is_steady(distances: Iterable[int]) -> bool:
     found = list(distances)
-    usual = Counter(found).most_common(1)[0][0]
+    usual = _usual(found)
     return sum(abs(each - usual) <= 1 for each in found) >= _STEADY * len(found)
+
+
+def _usual(distances: Iterable[int]) -> int:
+    return Counter(distances).most_common(1)[0][0]
 
 
 def _worth(phrase: str, places: Mapping[int, int], left: set[int]) -> tuple[float, bool, int]:

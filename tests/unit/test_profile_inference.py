@@ -145,6 +145,105 @@ def test_a_sign_of_work_is_on_the_screens_of_a_turn_only_and_not_the_echo_of_its
     assert find_signals(quiet) == [], "all of it is also on a screen at rest"
 
 
+TIPS = ("shift+tab: plan mode", "@: mention files", "/compact: shorten the context")
+
+
+def tipped(each: Shot, tip: str) -> Shot:
+    """A screen whose footer has a tip."""
+    rows = [row.rstrip() for row in each.rows if "a model" not in row]
+    return shot([*rows, f"  a model{tip:>40}"], each.cursor, at=each.at)
+
+
+def with_tips(*tips: str) -> Evidence:
+    """Turns beside each of which a tip was shown, and another one at rest; nothing else is a sign of work."""
+    evidence = turn()
+    idle = tipped(evidence.empty[-1], TIPS[1])
+    evidence.empty = [tipped(each, TIPS[1]) for each in evidence.empty]
+    evidence.typed = [replace(each, shot=tipped(each.shot, TIPS[1])) for each in evidence.typed]
+    evidence.turns = [
+        Turn(
+            f"joke {at}",
+            0.0,
+            tuple(replace(tipped(idle, tip), at=number / 5) for number in range(1, 30 - at)),
+        )
+        for at, tip in enumerate(tips)
+    ]
+    return evidence
+
+
+def test_a_tip_that_is_shown_beside_some_turns_only_is_no_sign_of_work() -> None:
+    assert find_signals(with_tips(TIPS[0], TIPS[0], TIPS[2])) == []
+
+
+def test_a_tip_that_is_shown_once_at_rest_is_no_sign_of_work() -> None:
+    evidence = with_tips(TIPS[0], TIPS[0], TIPS[0])
+    assert [signal.rule["name"] for signal in find_signals(evidence)] == ["words shift+tab"]
+    evidence.watched = [tipped(evidence.empty[-1], tip) for tip in TIPS]
+    evidence = Evidence.from_json(json.loads(json.dumps(evidence.to_json())))
+    assert find_signals(evidence) == []
+
+
+def test_words_that_move_from_turn_to_turn_are_no_sign_of_work() -> None:
+    evidence = turn()
+    short = evidence.turns[1]
+    moved = [
+        shot([*map(str.rstrip, each.rows), "a footer", "another"], each.cursor, at=each.at)
+        for each in short.shots
+    ]
+    evidence.turns[1] = replace(short, shots=tuple(moved))
+    assert "words ctrl+g stops" not in [signal.rule["name"] for signal in find_signals(evidence)]
+
+
+def test_words_that_come_late_in_a_turn_need_not_be_in_a_short_one() -> None:
+    evidence = turn()
+    plain = [replace(each, at=each.at / 4) for each in evidence.turns[1].shots]
+    rows = [each.rows for each in plain]
+    without = [
+        shot([row.rstrip().replace("ctrl+g stops", "") for row in each], plain[0].cursor, at=at / 20)
+        for at, each in enumerate(rows, 1)
+    ]
+    evidence.turns.append(Turn("a third", 0.0, tuple(without)))
+    assert "words ctrl+g stops" in [signal.rule["name"] for signal in find_signals(evidence)]
+
+
+@pytest.mark.parametrize(
+    ("signs", "pattern"),
+    [
+        ("🌑🌒🌓🌔🌕🌖🌗🌘", "^ *[🌑-🌘] *$"),
+        ("⠋⠙⠹⠸⠼", "^ *[⠀-⣿] *$"),
+        ("|/-\\", r"^ *[\-/\\|] *$"),
+        ("}", ""),
+        ("{}();", ""),
+        ("│", ""),
+    ],
+)
+def test_a_spinner_may_stand_alone_in_its_row(signs: str, pattern: str) -> None:
+    def lone(at: int, sent: str) -> Shot:
+        sign = signs[at % len(signs)]
+        return shot(["Hello", f"> {sent}", "", sign, "", *("─" * 60, "❯ ", "─" * 60)], (2, 6), at=at / 5)
+
+    evidence = turn()
+    evidence.turns = [
+        Turn("slow", 0.0, tuple(lone(at, "slow") for at in range(30))),
+        Turn("joke", 0.0, tuple(lone(at, "joke") for at in range(3))),
+    ]
+    found = find_signals(evidence)
+    assert [(signal.rule["name"], signal.rule["screen"]) for signal in found] == (
+        [("spinner", pattern)] if pattern else []
+    )
+
+
+def test_a_sign_alone_in_its_row_at_rest_is_no_spinner() -> None:
+    evidence = turn()
+    moons = [
+        shot(["Hello", "🌑🌒🌓🌔"[at % 4], "─" * 60, "❯ ", "─" * 60], (2, 3), at=at / 5) for at in range(30)
+    ]
+    evidence.turns = [Turn("slow", 0.0, tuple(moons)), Turn("joke", 0.0, tuple(moons[:5]))]
+    assert find_signals(evidence)
+    evidence.empty.append(moons[-1])
+    assert find_signals(evidence) == []
+
+
 def test_a_title_is_known_by_its_first_words_that_differ() -> None:
     evidence = turn(title="odd - ⌨️ busy counting - folder")
     evidence.empty = [replace(each, title="odd - ⌨️ waiting for input - folder") for each in evidence.empty]
