@@ -514,7 +514,7 @@ _WORD = re.compile(r"[^\W\d_][\w'+-]*")
 _TITLE_WORDS = 6  # Words from the beginning of a title that may distinguish it
 _STOPS = re.compile(r"(?i)\b(?:esc|escape|interrupt|cancel|stop|ctrl|abort)\b")
 _BRAILLE, _CIRCLES, _MOONS, _CLOCKS = ("⠀", "⣿"), ("◐", "◓"), ("🌑", "🌘"), ("🕐", "🕧")
-_LONE = re.compile(r"^ *([^\w\s])(\ufe0f?) *$")
+_LONE = re.compile(r"^ *([^\w\s])(\ufe0f?)(?: *$| +·)")
 _LINE_SPINNER = frozenset("|/-\\")
 _STEADY = 0.6  # Share of the occurrences of a phrase that must be at about the same distance from the end
 _LEAST = 0.3  # Least share of the screens that a signal must be on
@@ -534,7 +534,7 @@ def find_signals(evidence: Evidence) -> list[Signal]:
         *_by_title(working, resting, evidence.longest.sent),
         *_by_progress(working, resting),
         *_by_spinner(working, resting),
-        *_by_lone_sign(working, resting),
+        *_by_lone_sign(evidence),
         *_by_phrase(evidence),
     ]
     return [signal for signal in found if any(_holds(signal.rule, shot) for shot in evidence.other_turns)]
@@ -652,26 +652,36 @@ def _screen_signal(
     return Signal(rule, frozenset(rows), rows[max(rows)])
 
 
-def _by_lone_sign(working: Sequence[Shot], resting: Sequence[Shot]) -> Iterator[Signal]:
-    """A sign that changes alone in its row, always about as far from the end."""
-    still = {found[1] for shot in resting for row in shot.zone if (found := _LONE.match(row))}
+def _by_lone_sign(evidence: Evidence) -> Iterator[Signal]:
+    """A sign that changes alone in its row, or before a tip, always about as far from the end.
+
+    An agent may show it only until its model answers: in the longest turn hardly ever, but in each.
+    """
+    still = {found[1] for shot in evidence.resting for row in shot.zone if (found := _LONE.match(row))}
     signs: set[str] = set()
-    places: dict[int, int] = {}
+    places: dict[tuple[int, int], int] = {}  # By the turn and its screen
     selector = ""  # Whether it is followed by one that makes it an emoji
-    for at, shot in enumerate(working):
+    for turn, at, shot in (
+        (turn, at, shot) for turn, each in enumerate(evidence.turns) for at, shot in enumerate(each.shots)
+    ):
         for distance, row in enumerate(shot.zone):
             found = _LONE.match(row)
             if found is None or found[1] in still or not _spins(found[1]):
                 continue
             signs.add(found[1])
-            places.setdefault(at, distance)
+            places.setdefault((turn, at), distance)
             selector = selector or (r"\ufe0f?" if found[2] else "")
-    if len(signs) < 2 or len(places) < _LEAST * len(working) or not _is_steady(places.values()):
+    if len(signs) < 2 or len({turn for turn, _ in places}) < 2 or not _is_steady(places.values()):
         return
-    pattern = rf"^ *{glyphs(signs)}{selector} *$"
-    signal = _screen_signal("spinner", pattern, max(places.values()) + 3, working, resting)
-    if signal is not None:
-        yield signal
+    pattern = rf"^ *{glyphs(signs)}{selector}(?: *$| +·)"
+    tail = max(places.values()) + 3
+    if any(re.search(pattern, row) for shot in evidence.resting for row in shot.zone[:tail]):
+        return
+    turn, at = max(places)
+    shown = evidence.turns[turn].shots[at].zone[places[turn, at]]
+    longest = evidence.turns.index(evidence.longest)
+    holds = frozenset(at for turn, at in places if turn == longest)
+    yield Signal({"name": "sign", "state": "processing", "tail": tail, "screen": pattern}, holds, shown)
 
 
 def _spins(sign: str) -> bool:
@@ -776,6 +786,8 @@ def find_states(evidence: Evidence, composer: ComposerFound | None) -> list[Find
     found: list[Finding] = []
     for signal in signals:
         why = f"on {len(signal.holds)} of {len(evidence.working)} screens of a turn, on none at rest"
+        if not signal.holds:
+            why = "on the first screens of turns, on none at rest"
         if "status" not in signal.rule:
             found.append(Finding("states", signal.rule, why, (signal.row,)))
         else:
@@ -843,6 +855,8 @@ def _ready(
 
 _YES_NO = re.compile(r"(?i)\(y\)es|\(n\)o\b|[\[(]y/n\b[^\])\n]{0,20}[\])]|\by/n\b|\[yes\]|\byes/no\b")
 _QUESTION = re.compile(r"\w[^│┃|]*[?？]")
+_NUMBERED = re.compile(r"^\W*(?P<number>\d+)[.)] +(?P<answer>(?i:yes|no|allow|deny|approve|reject)\b)?")
+_MOST_ANSWERS = 9
 _LOOKS = 24  # Rows from the end in which a dialog is looked for
 
 
@@ -855,9 +869,27 @@ def looks_like_dialog(shot: Shot) -> bool:
         return True
     if any(_YES_NO.search(row) for row in shot.zone[:4]):
         return True
+    if hidden and _numbered_answers(shot.zone):
+        return True
     rows = shot.zone[:_LOOKS]
     pointed = [row for row in rows if choice_pattern(row)]
     return any(re.match(r"\W*\d+[.)]", row) for row in pointed) and any(WORDS.search(row) for row in rows)
+
+
+def _numbered_answers(zone: Sequence[str]) -> bool:
+    """Whether the last rows are a numbered list with a yes or a no, and the keys for it right below.
+
+    The chosen one may be known by its colour alone.
+    """
+    at = next((at for at, row in enumerate(zone[:3]) if WORDS.search(row)), None)
+    if at is None:
+        return False
+    found = [_NUMBERED.match(row) for row in zone[at + 1 : at + 1 + _MOST_ANSWERS]]
+    listed = [each for each in itertools.takewhile(bool, found) if each is not None]
+    numbers = [int(each["number"]) for each in reversed(listed)]
+    first = numbers.index(1) if 1 in numbers else len(numbers)
+    in_order = numbers[first:] == list(range(1, len(numbers) - first + 1))
+    return len(numbers) - first > 1 and in_order and any(each["answer"] for each in listed)
 
 
 def _grants(shot: Shot, y: int) -> bool:

@@ -76,6 +76,9 @@ _ENDED = 2.5  # Seconds without a change after which a turn has ended, with an e
 _RESTED = 15.0  # The same with anything else on the screen, or an agent that is never idle
 _PAUSE, _CHUNK_PAUSE = 0.4, 0.02  # The defaults of `submit.pause` and `submit.chunk_pause`
 _ROWS = 40  # Maximum rows that are cleared before the agent is restarted instead
+_RESTS = 60.0  # Seconds of rest that are watched, once
+_RESTS_AGAIN = 5.0  # The same after each further turn
+_WATCHED = 100  # Maximum screens of rest
 _DIALOG = 5  # Rows with text at the end of a dialog that must rest
 _NEEDED = ("start", "submit", "multiline", "working", "blocked")
 _ASKED = 3  # Maximum messages tried to make the agent ask for a permission
@@ -279,8 +282,11 @@ class Probe:
         if not await self._first_turns():
             self._hold("no way was found to submit a message")
             return
+        await self._rest(_RESTS)
         await self._slow_turn()
+        await self._rest(_RESTS_AGAIN)
         await self._dialog()
+        await self._rest(_RESTS_AGAIN)
         await self._long_turn()
         self._conclude()
 
@@ -371,13 +377,14 @@ class Probe:
         else:
             self.evidence.empty.append(await self._rested())
         for text in dict.fromkeys(map(self._typed, texts)):
-            if await self._draft(text):
-                await self._record_empty()
+            # The screen is as it was before, wherever the composer is.
+            if await self._draft(text) and not looks_like_dialog(shot := await self._rested()):
+                self.evidence.empty.append(shot)
 
     async def _record_empty(self) -> None:
         """Record the screen at rest, unless something is in the composer, or asked."""
         shot = await self._rested()
-        if self._is_empty(self.evidence.empty[0]) and not looks_like_dialog(shot):
+        if self._is_empty(*self.evidence.empty) and not looks_like_dialog(shot):
             self.evidence.empty.append(shot)
 
     async def _draft(self, text: str) -> bool:
@@ -427,7 +434,7 @@ class Probe:
             for _ in range(text.count("\n") + len(text) // 40 + 4 if len(keys) > 1 else 3):
                 await self._press(*keys)
                 await self._examination.quiet(0.25, 1.5)
-                if self._is_empty(empty):
+                if self._is_empty(*([empty] if empty else ())):
                     self._clear = keys
                     why = "pressed until the composer was empty"
                     self._add("clear", Plain(key_names(keys)), why)
@@ -436,9 +443,10 @@ class Probe:
         await self._renew()
         return None
 
-    def _is_empty(self, empty: Shot | None) -> bool:
+    def _is_empty(self, *empty: Shot) -> bool:
+        """Whether no typed text is on the screen, and the cursor where it was on an empty one."""
         shot = self._take()
-        at = empty is None or shot.cursor[0] == empty.cursor[0]
+        at = not empty or shot.cursor[0] in {each.cursor[0] for each in empty}
         return at and not any("zulu" in row for row in shot.rows)
 
     def _no_composer(self) -> None:
@@ -458,12 +466,29 @@ class Probe:
 
     async def _first_turns(self) -> bool:
         """Find a way to submit a message of one line and of several."""
-        if not await self._asked("submit") or not await self._asked("multiline"):
+        if not await self._asked("submit"):
             return False
+        # A conversation may have its composer elsewhere than the first screen.
         await self._drafts((ONE, SEVERAL, TWELVE))
         if (found := find_composer(self.evidence)) is not None:
             self.composer = found
-        return True
+        return await self._asked("multiline")
+
+    async def _rest(self, seconds: float) -> None:
+        """Watch the idle agent: what it shows from time to time is no sign of work."""
+        examination = self._examination
+        deadline = examination.now + seconds
+        while await examination.until(self._shows_more, deadline - examination.now):
+            self.evidence.watched.append(self._take())
+
+    def _shows_more(self) -> bool:
+        """Whether the idle agent shows what it did not before."""
+        shot, known = self._take(), self.evidence.watched
+        if len(known) >= _WATCHED or any(
+            (shot.zone, shot.title) == (each.zone, each.title) for each in known
+        ):
+            return False
+        return not looks_like_dialog(shot)
 
     async def _long_turn(self) -> None:
         """Find a way to submit a message of 20 kB; an agent that cannot take it may be left unusable."""
@@ -526,7 +551,9 @@ class Probe:
         assert self.composer is not None
         shot = self._take()
         box = shot.read(self.composer.profile).box
-        return box is not None and after_echo(shot.rows[: box.outer], text) is not None
+        # Where the composer has moved, the cursor would be in its text.
+        end = box.outer if box is not None else shot.cursor[1] if shot.terminal.modes.cursor_visible else 0
+        return after_echo(shot.rows[:end], text) is not None
 
     def _stands(self, text: str) -> bool:
         assert self.composer is not None

@@ -74,7 +74,7 @@ def texts_of(content: object) -> list[str]:
 
 def _is_reminder(text: str) -> bool:
     """Whether an agent added a text in the user's name."""
-    return text.lstrip().startswith("<system-reminder>")
+    return text.lstrip().startswith(("<system-reminder>", "<environment_details>"))
 
 
 def since_the_answer(messages: Iterable[JSON], answers: str) -> list[JSON]:

@@ -209,9 +209,9 @@ def test_words_that_come_late_in_a_turn_need_not_be_in_a_short_one() -> None:
 @pytest.mark.parametrize(
     ("signs", "pattern"),
     [
-        ("🌑🌒🌓🌔🌕🌖🌗🌘", "^ *[🌑-🌘] *$"),
-        ("⠋⠙⠹⠸⠼", "^ *[⠀-⣿] *$"),
-        ("|/-\\", r"^ *[\-/\\|] *$"),
+        ("🌑🌒🌓🌔🌕🌖🌗🌘", "^ *[🌑-🌘](?: *$| +·)"),
+        ("⠋⠙⠹⠸⠼", "^ *[⠀-⣿](?: *$| +·)"),
+        ("|/-\\", r"^ *[\-/\\|](?: *$| +·)"),
         ("}", ""),
         ("{}();", ""),
         ("│", ""),
@@ -229,8 +229,25 @@ def test_a_spinner_may_stand_alone_in_its_row(signs: str, pattern: str) -> None:
     ]
     found = find_signals(evidence)
     assert [(signal.rule["name"], signal.rule["screen"]) for signal in found] == (
-        [("spinner", pattern)] if pattern else []
+        [("sign", pattern)] if pattern else []
     )
+
+
+def test_a_spinner_that_only_precedes_an_answer_is_learned_from_all_turns() -> None:
+    def waits(at: int, sent: str, tip: str) -> Shot:
+        row = f"  {'🌑🌒🌓🌔'[at]}{tip}"
+        return shot(["Hello", f"> {sent}", "", row, "", *("─" * 60, "❯ ", "─" * 60)], (2, 6), at=at / 10)
+
+    evidence = turn()
+    for at, sent in enumerate(("a", "b", "c")):
+        evidence.turns.append(Turn(sent, 0.0, (waits(at, sent, " · Tip: ask it" if at else ""),)))
+    found = find_signals(evidence)
+    assert [signal.rule["name"] for signal in found] == ["spinner", "sign", "words ctrl+g stops"]
+    assert found[1].rule["screen"] == "^ *[🌑-🌘](?: *$| +·)"
+    states = [finding.value for finding in find_states(evidence, find_composer(evidence))]
+    assert found[1].rule in states
+    evidence.turns = evidence.turns[:3]
+    assert "sign" not in [signal.rule["name"] for signal in find_signals(evidence)], "a single screen"
 
 
 def test_a_sign_alone_in_its_row_at_rest_is_no_spinner() -> None:
@@ -276,6 +293,9 @@ def test_rest_needs_silence_where_a_turn_shows_no_sign() -> None:
     [
         (["Trust it?", "> Yes, continue", "  No, exit", ""], True),
         (["Run it? [y/N] "], True),
+        (["Proceed?", "   1. Yes", "   2. Yes, always", "   3. No", "", "Enter select • Esc cancel"], True),
+        (["My steps:", "   1. Yes", "   2. No", "", "So it is.", "esc to cancel"], False),
+        (["My steps:", "   1. Read the file", "   2. Write it", "esc to cancel"], False),
         (["> zulu bruggle", "  fordo", ""], False),
         (["● An answer", "> Say whether it was allowed", "  then stop", ""], False),
     ],
