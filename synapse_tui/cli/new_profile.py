@@ -62,16 +62,20 @@ def new_profile(
         raise
     if not as_json:
         _show(proposal.findings)
-    report = _proof(_parsed(proposal, path), order, as_json=as_json) if proves else None
+    profile = _parsed(proposal, path)
+    report = _proof(profile, order, as_json=as_json) if proves else None
     proved = report is not None and not report.failed
-    if report is not None and report.failed:
+    # With what delivers nothing there is nothing to prove.
+    unproved = profile.asks or (report is not None and report.failed)
+    if unproved:
         _confirm_unproved(path, asks=person.asks)
+    if report is not None and report.failed:
         proposal.hold(result.check for result in report.results if result.verdict.outcome is Outcome.FAILED)
     save(path, proposal.text(proved=proved).encode())
     if as_json:
         show_json(_json(proposal, path, report))
     note(f"synapse: {path} was written" + ("; running sessions use it now" if output is None else ""))
-    if report is not None and report.failed:
+    if unproved:
         click.get_current_context().exit(int(ExitCode.UNPROVED))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shlex
 import signal
 import sys
@@ -13,7 +14,13 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.agents.profiles.reader import read_profile
+from synapse_tui.agents.profiles.writer import Plain
+from synapse_tui.cli import new_profile
+from synapse_tui.cli.output import ExitCode
 from synapse_tui.doctor.checks import processes_with
+from synapse_tui.doctor.inference import Finding
+from synapse_tui.doctor.probe import Proposal, Subject
+from tests.command_line import call
 from tests.integration.pty_harness import Harness
 from tests.integration.shell_kit import SYNAPSE, Shell
 from tests.waiting import PATIENCE, until
@@ -105,6 +112,21 @@ async def test_reports_what_it_found_as_json_and_writes_where_it_is_told(shell: 
     assert profile is not None
     assert (profile.command, profile.doctor.prompts["run"].text) == (sys.executable, "%%run:{command}%%")
     assert not (shell.home / ".synapse" / "profiles").exists()
+
+
+@pytest.mark.parametrize("more", [(), ("--no-doctor",), ("--json",)])
+def test_a_profile_with_which_no_message_is_delivered_is_no_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    async def propose(subject: Subject, *_: object, **__: object) -> Proposal:
+        why = "no way was found to submit a message: messages are held until you allow them"
+        return Proposal(subject, "1.0", [Finding("receives", Plain("ask"), why)])
+
+    monkeypatch.setattr(new_profile, "propose", propose)
+    environ = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    result = call("synapse", "profile", "new", "--yes", *more, "cat", environ=environ, folder=tmp_path)
+    assert result.code == ExitCode.UNPROVED
+    assert "receives: ask" in (tmp_path / ".synapse" / "profiles" / "cat.yaml").read_text()
 
 
 async def test_ctrl_c_leaves_nothing_behind(shell: Shell) -> None:
