@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple
 
 from synapse_tui.dataclass import dataclass
@@ -154,10 +155,22 @@ class ComposerReading:
 
 
 class ComposerReader:
-    def __init__(self, profile: Profile) -> None:
+    """Reads the composer of one agent.
+
+    `fresh` says that the agent has got no key yet. Without rules, rows that are in its composer then, behind
+    the cursor, are suggestions and status rows; they are no draft later either.
+    """
+
+    def __init__(self, profile: Profile, *, fresh: bool = False) -> None:
         self._profile = profile
+        self._fresh = fresh
+        self._untouched: set[str] = set()
         self._seen: object = None
         self._reading = ComposerReading(visible=False)
+
+    def touched(self) -> None:
+        """Note that the agent gets keys: from now on its composer may have a draft."""
+        self._fresh = False
 
     def read(self, terminal: Terminal, text: ScreenText) -> ComposerReading:
         if terminal.modes.synchronized:
@@ -203,7 +216,10 @@ class ComposerReader:
         seen = (box, terminal.columns, cursor.x, cursor.y, rows, [row.stamp for row in rows])
         if seen != self._seen:
             self._seen = seen
-            self._reading = _read(terminal, text.rows, rules, box)
+            if self._fresh and rules.auto and box.cursor in (None, (box.column, box.first)):
+                shown = draft_texts(terminal, text.rows, rules, box)
+                self._untouched.update(_squash(row) for row in shown if row.strip())
+            self._reading = _read(terminal, text.rows, rules, box, self._untouched)
         return self._reading
 
 
@@ -227,9 +243,11 @@ class ComposerExplanation:
         return "padding" if box.top <= row <= box.bottom else "frame"
 
 
-def explain_composer(terminal: Terminal, profile: Profile) -> ComposerExplanation:
+def explain_composer(
+    terminal: Terminal, profile: Profile, reader: ComposerReader | None = None
+) -> ComposerExplanation:
     text, rules, cursor = ScreenText.of(terminal), profile.composer, terminal.cursor
-    reading = ComposerReader(profile).read(terminal, text)
+    reading = (reader or ComposerReader(profile)).read(terminal, text)
     drawn = reading.box.cursor if reading.box is not None else None
     return ComposerExplanation(
         "none" if rules is None else "auto" if rules.auto else "profile",
@@ -255,9 +273,15 @@ def _choices_in(terminal: Terminal, text: ScreenText, box: Box) -> Dialog | None
     return read_choices(found, text.stripped, terminal) if found is not None else None
 
 
-def _read(terminal: Terminal, rows: Sequence[str], rules: ComposerRules, box: Box) -> ComposerReading:
-    texts = draft_texts(terminal, rows, rules, box)
-    if is_placeholder(terminal, rules, box, texts):
+def _read(
+    terminal: Terminal,
+    rows: Sequence[str],
+    rules: ComposerRules,
+    box: Box,
+    untouched: AbstractSet[str] = frozenset(),
+) -> ComposerReading:
+    texts = _without_status(draft_texts(terminal, rows, rules, box), box, untouched)
+    if _is_untouched(texts, box, untouched) or is_placeholder(terminal, rules, box, texts):
         shown = _end_of_draft(texts, box)
         return ComposerReading(visible=True, placeholder=True, rows=shown, pastes=rules.pastes, box=box)
     texts = texts[: _end_of_draft(texts, box)]
@@ -265,12 +289,32 @@ def _read(terminal: Terminal, rows: Sequence[str], rules: ComposerRules, box: Bo
     draft = _join(texts, width)
     others: tuple[str, ...] = ()
     if (rules.auto or rules.below is None) and draft:
-        loose = _join(draft_texts(terminal, rows, rules, box, loose=True), width).rstrip()
+        found = draft_texts(terminal, rows, rules, box, loose=True)
+        loose = _join(_without_status(found, box, untouched), width).rstrip()
         others = (loose,) if loose != draft else ()
     if not draft and box.cursor is not None and box.cursor[1] == box.first and box.cursor[0] > box.column:
         draft = " " * (box.cursor[0] - box.column)  # blanks show only in the cursor's position
     return ComposerReading(
         visible=True, draft=draft, rows=len(texts), pastes=rules.pastes, box=box, others=others
+    )
+
+
+def _without_status(texts: list[str], box: Box, untouched: AbstractSet[str]) -> list[str]:
+    """Leave out rows at the end, below the cursor, that stood there before any key."""
+    end = len(texts)
+    least = box.cursor[1] - box.first + 1 if box.cursor is not None else 1
+    while untouched and end > least and (not texts[end - 1].strip() or _squash(texts[end - 1]) in untouched):
+        end -= 1
+    return texts[:end]
+
+
+def _is_untouched(texts: Sequence[str], box: Box, untouched: AbstractSet[str]) -> bool:
+    """Whether all that is behind the cursor stood there before any key."""
+    shown = [_squash(text) for text in texts if text.strip()]
+    return (
+        bool(shown)
+        and box.cursor in (None, (box.column, box.first))
+        and all(row in untouched for row in shown)
     )
 
 

@@ -600,6 +600,11 @@ class AgentConsole:
         return rows if box is None or rules is None else rows[: end_of_conversation(rows, box, rules)]
 
     def write(self, data: bytes) -> None:
+        self.detector.touched()
+        self._send(data)
+
+    def _send(self, data: bytes) -> None:
+        """Send what may be no key: answers of the terminal, and its focus."""
         self._look_for_stop_later()
         try:
             self.process.write(data)
@@ -656,6 +661,7 @@ class AgentConsole:
         return await self._at_rest.settled(rest, limit, allowed)
 
     async def press(self, key: bytes, look: Callable[[], Seen], limit: float) -> Seen | None:
+        self.detector.touched()
         return await self._at_rest.press(key, look, limit)
 
     @property
@@ -751,7 +757,7 @@ class AgentConsole:
             self._scheduler.focused = None
         reported = focused or not self._profile.quirks.hides_cursor
         if reported and (data := encode_focus(focused, self.terminal.modes)):
-            self.write(data)
+            self._send(data)
 
     def charge(self, seconds: float) -> None:
         self._scheduler.charge(self.process.fd, seconds)
@@ -832,7 +838,7 @@ class AgentConsole:
 
     def _answer(self) -> None:
         if replies := self.terminal.take_replies():
-            self.write(replies)
+            self._send(replies)
 
     def _event(self, event: TerminalEvent) -> None:
         if isinstance(event, LineScrolled):

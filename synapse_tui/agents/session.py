@@ -559,7 +559,7 @@ class AgentSession:
         return self.console.tail().rstrip()[-RECENT_CHARACTERS:]
 
     def explain_composer(self) -> ComposerExplanation:
-        return explain_composer(self.terminal, self.profile)
+        return explain_composer(self.terminal, self.profile, self.console.detector.composer)
 
     def explain(self) -> Explanation:
         now = self._running()

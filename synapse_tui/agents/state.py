@@ -300,7 +300,7 @@ class StateDetector:
         self._marks: set[str] = set()
         self._text = ScreenText()
         self._title = ""
-        self._composer = ComposerReader(profile)
+        self.composer = ComposerReader(profile, fresh=report is None)
         self._reading = ComposerReading(visible=False)
         self.dialogs = DialogLog()
         self._half = False  # whether the reading was taken mid-frame
@@ -320,7 +320,7 @@ class StateDetector:
     def follow(self, profile: Profile) -> None:
         """Decide by a changed profile, from the next update on."""
         self._profile = profile
-        self._composer = ComposerReader(profile)
+        self.composer = ComposerReader(profile)
         self._half = True  # what was read by the old rules proves nothing
         if "status" in profile.ignores:
             self._status, self._status_fields = "", MappingProxyType({})
@@ -389,6 +389,10 @@ class StateDetector:
                 return
         self._changed = now
 
+    def touched(self) -> None:
+        """Note that the agent gets keys."""
+        self.composer.touched()
+
     def hooked(self, kind: HookKind, call: str, now: float) -> None:
         self._hints.take(kind, call, now)
 
@@ -445,7 +449,7 @@ class StateDetector:
             self._changed = now
         self._title = terminal.title
         if change.any or self._half or terminal.modes.synchronized:
-            self._reading = self._composer.read(terminal, self._text)
+            self._reading = self.composer.read(terminal, self._text)
             self._half = terminal.modes.synchronized
         self.dialogs.look(self._reading.dialog, now)
 

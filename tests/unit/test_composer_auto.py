@@ -6,6 +6,7 @@ import pytest
 
 from synapse_tui.agents.composer import ComposerReading, read_composer
 from synapse_tui.agents.profiles.profile import AUTO_COMPOSER, Profile
+from synapse_tui.model import AgentState, StateReport
 from tests.unit.agent_screens import COMPOSERS, DIALOGS, DIM, GREY, NORMAL, OFF, WIDE, Screen
 
 AUTO = Profile("mine", "Mine", "mine", composer=AUTO_COMPOSER)
@@ -145,3 +146,61 @@ def test_a_menu_is_a_dialog() -> None:
         "Allow this command?",
     )
     assert reading(rows, (0, 1), hidden=True).dialog
+
+
+KILO = ["  ┃", '  ┃  Ask anything... "Fix a TODO"', "  ┃", "  ┃  Code  · Some Model", f"  ╹{'▀' * 50}"]
+CENTRED = ["", "Hello", "", *(f"{' ' * 6}{row}" for row in KILO)]
+
+
+def typed_into(text: str) -> list[str]:
+    return ["  ┃", f"  ┃  {text}", "  ┃", "  ┃  Code  · Some Model", f"  ╹{'▀' * 50}"]
+
+
+def test_what_stood_in_a_composer_before_any_key_is_no_draft() -> None:
+    screen = Screen(AUTO)
+    screen.show(CENTRED, (11, 4))
+    assert screen.detector.reading.empty
+    assert screen.detector.reading.placeholder
+    screen.detector.touched()
+    screen.show(CENTRED, (11, 4))
+    assert screen.detector.reading.empty, "and is none afterwards"
+    screen.show([f"{' ' * 6}{row}" for row in typed_into("hello")], (16, 1))
+    assert screen.detector.reading.draft.strip() == "hello"
+    screen.show(["An answer", "", *typed_into("")], (5, 3))
+    assert screen.detector.reading.empty, "the composer has moved, without its suggestion"
+    screen.show(["An answer", "", *typed_into("first"), "  footer"], (10, 3))
+    assert screen.detector.reading.draft.strip() == "first"
+
+
+@pytest.mark.parametrize(
+    ("row", "x"),
+    [('Ask anything... "Fix a TODO"', 9), ('Ask anything... "Fix a TODO" and more', 5), ("Code", 9)],
+)
+def test_what_is_typed_is_a_draft_although_it_is_like_what_stood_there(row: str, x: int) -> None:
+    screen = Screen(AUTO)
+    screen.show(CENTRED, (11, 4))
+    screen.detector.touched()
+    screen.show(["An answer", "", *typed_into(row)], (x, 3))
+    assert screen.detector.reading.draft.strip() == row
+
+
+def test_what_is_in_a_composer_after_the_first_key_or_behind_the_cursor_is_a_draft() -> None:
+    screen = Screen(AUTO)
+    screen.show(["> half a line"], (13, 0))
+    assert not screen.detector.reading.empty, "the cursor stands behind it: an agent has put it there"
+    screen = Screen(AUTO)
+    screen.detector.touched()
+    screen.show(["> half"], (2, 0))
+    assert not screen.detector.reading.empty
+
+
+def test_an_adopted_agent_may_have_a_draft_from_the_start() -> None:
+    screen = Screen(AUTO, report=StateReport(AgentState.READY, "composer", "", 0.0))
+    screen.show(["> half"], (2, 0))
+    assert not screen.detector.reading.empty
+
+
+def test_the_rules_of_a_profile_decide_alone_what_is_a_draft() -> None:
+    screen = Screen("claude")
+    screen.show(*COMPOSERS["claude"]("half a line"))
+    assert not screen.detector.reading.empty
