@@ -513,7 +513,8 @@ class Signal:
 _WORD = re.compile(r"[^\W\d_][\w'+-]*")
 _TITLE_WORDS = 6  # Words from the beginning of a title that may distinguish it
 _STOPS = re.compile(r"(?i)\b(?:esc|escape|interrupt|cancel|stop|ctrl|abort)\b")
-_BRAILLE, _CIRCLES, _MOONS, _CLOCKS = ("⠀", "⣿"), ("◐", "◓"), ("🌑", "🌘"), ("🕐", "🕧")
+_SPINNERS = (("⠀", "⣿"), ("◐", "◓"), ("🌑", "🌘"), ("🕐", "🕧"))
+"""First and last characters: braille, circles, moons, clocks."""
 _LONE = re.compile(r"^ *([^\w\s])(\ufe0f?)(?: *$| +·)")
 _LINE_SPINNER = frozenset("|/-\\")
 _STEADY = 0.6  # Share of the occurrences of a phrase that must be at about the same distance from the end
@@ -610,7 +611,7 @@ def title_of(shown: Sequence[Shot], otherwise: Sequence[Shot], sent: str = "") -
 
 def glyphs(signs: set[str]) -> str:
     """Return a class of characters with these signs, whole blocks of known spinners."""
-    for first, last in (_BRAILLE, _CIRCLES, _MOONS, _CLOCKS):
+    for first, last in _SPINNERS:
         if all(first <= sign <= last for sign in signs):
             return f"[{first}-{last}]"
     text = "".join(rf"\{sign}" if sign in r"\]^-[" else sign for sign in sorted(signs))
@@ -671,7 +672,8 @@ def _by_lone_sign(evidence: Evidence) -> Iterator[Signal]:
             signs.add(found[1])
             places.setdefault((turn, at), distance)
             selector = selector or (r"\ufe0f?" if found[2] else "")
-    if len(signs) < 2 or len({turn for turn, _ in places}) < 2 or not _is_steady(places.values()):
+    changes = len(signs) > 1 or any(_known_spinner(sign) for sign in signs)
+    if not changes or len({turn for turn, _ in places}) < 2 or not _is_steady(places.values()):
         return
     pattern = rf"^ *{glyphs(signs)}{selector}(?: *$| +·)"
     tail = max(places.values()) + 3
@@ -682,6 +684,10 @@ def _by_lone_sign(evidence: Evidence) -> Iterator[Signal]:
     longest = evidence.turns.index(evidence.longest)
     holds = frozenset(at for turn, at in places if turn == longest)
     yield Signal({"name": "sign", "state": "processing", "tail": tail, "screen": pattern}, holds, shown)
+
+
+def _known_spinner(sign: str) -> bool:
+    return any(first <= sign <= last for first, last in _SPINNERS)
 
 
 def _spins(sign: str) -> bool:
@@ -706,7 +712,7 @@ def _by_phrase(evidence: Evidence) -> Iterator[Signal]:
     }
     left = set(range(len(working)))
     for _ in range(3):
-        best = max(usable, key=lambda phrase: _worth(phrase, usable[phrase], left), default="")
+        best = max(sorted(usable), key=lambda phrase: _worth(phrase, usable[phrase], left), default="")
         if not best or not left & set(usable[best]):
             return
         tail = max(usable[best].values()) + 3

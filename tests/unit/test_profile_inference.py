@@ -177,7 +177,7 @@ def test_a_tip_that_is_shown_beside_some_turns_only_is_no_sign_of_work() -> None
 
 def test_a_tip_that_is_shown_once_at_rest_is_no_sign_of_work() -> None:
     evidence = with_tips(TIPS[0], TIPS[0], TIPS[0])
-    assert [signal.rule["name"] for signal in find_signals(evidence)] == ["words shift+tab"]
+    assert [signal.rule["name"] for signal in find_signals(evidence)] == ["words plan mode"]
     evidence.watched = [tipped(evidence.empty[-1], tip) for tip in TIPS]
     evidence = Evidence.from_json(json.loads(json.dumps(evidence.to_json())))
     assert find_signals(evidence) == []
@@ -246,6 +246,8 @@ def test_a_spinner_that_only_precedes_an_answer_is_learned_from_all_turns() -> N
     assert found[1].rule["screen"] == "^ *[🌑-🌘](?: *$| +·)"
     states = [finding.value for finding in find_states(evidence, find_composer(evidence))]
     assert found[1].rule in states
+    evidence.turns[-1] = replace(evidence.turns[-1], shots=evidence.turns[2].shots)
+    assert "sign" in [signal.rule["name"] for signal in find_signals(evidence)], "a known spinner"
     evidence.turns = evidence.turns[:3]
     assert "sign" not in [signal.rule["name"] for signal in find_signals(evidence)], "a single screen"
 
