@@ -133,6 +133,7 @@ class Answered:
     shot: Shot
 
 
+_END = 2  # Rows with text by which the screens of a dialog are known
 _SHOTS = ("empty", "asking", "started", "watched")
 
 
@@ -165,6 +166,14 @@ class Evidence:
         for name in _SHOTS:
             getattr(evidence, name).extend(map(Shot.from_json, value[name]))
         return evidence
+
+    def ask(self, sent: str, shot: Shot) -> None:
+        """Add a screen with a permission dialog, which ends the turn of the message `sent`."""
+        self.asked = sent
+        self.asking.append(shot)
+        *others, last = self.turns or [Turn(sent, 0.0, ())]
+        before = tuple(each for each in last.shots if each.zone[:_END] != shot.zone[:_END])
+        self.turns = [*others, replace(last, shots=before)]
 
     @property
     def resting(self) -> list[Shot]:

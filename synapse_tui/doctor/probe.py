@@ -704,9 +704,8 @@ class Probe:
         examination = self._examination
         if not self._dialog_shown() and not (examination.alive and self._without_composer()):
             return False
-        self.evidence.asked = text
         for _ in range(3):
-            self.evidence.asking.append(self._take())
+            self.evidence.ask(text, self._take())
             await asyncio.sleep(0.3)
         return True
 

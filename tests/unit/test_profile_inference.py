@@ -367,6 +367,27 @@ def test_a_dialog_is_known_by_its_own_rows_not_by_the_message_that_caused_it(
     assert yes.get("keys") == keys
 
 
+@pytest.mark.parametrize(
+    ("rows", "pattern"),
+    [
+        (
+            ["┃  Permission required", "┃  Allow once   Reject     ⇆ select  enter confirm"],
+            r"(?i)enter\s+confirm",
+        ),
+        (["Do you want to proceed?", " 1. Yes", " 2. No", "Esc cancel"], r"(?i)Esc\s+cancel"),
+    ],
+)
+def test_screens_of_a_dialog_are_no_part_of_the_turn_before_it(rows: list[str], pattern: str) -> None:
+    evidence = turn()
+    dialog = shot(["Hello", "> joke", "", *rows])
+    drawn = shot(["Hello", "> joke", "", "I use a tool", *rows])
+    evidence.turns.append(Turn("joke", 0.0, (working(0.1, "joke"), drawn, dialog)))
+    evidence.ask("joke", dialog)
+    (finding,) = find_dialog(evidence, find_composer(evidence))
+    assert isinstance(finding.value, dict)
+    assert finding.value["screen"] == [pattern]
+
+
 def test_a_question_that_stays_on_the_screen_with_its_answer_is_no_dialog() -> None:
     evidence = asking(["Run it? [Y/n]"], "Run it, please")
     (finding,) = find_dialog(evidence, None)
