@@ -5,6 +5,7 @@ To add one, add an entry to `AGENTS`; with a shipped profile, prove it by `pytho
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -170,7 +171,9 @@ def aider(bench: Bench) -> dict[str, str]:
 
 
 def kimi(bench: Bench) -> dict[str, str]:
-    """Its folders are not trusted: it asks in each."""
+    folder = str(bench.project)
+    trusted = f"wd_{bench.project.name}_{hashlib.sha256(folder.encode()).hexdigest()[:12]}"
+    bench.write(f".kimi-code/workspace-trust/{trusted}", {"root": folder, "trustedAt": 1_700_000_000_000})
     return {
         "KIMI_MODEL_NAME": "fake-model",
         "KIMI_MODEL_API_KEY": KEY,
