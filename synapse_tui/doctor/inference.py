@@ -66,11 +66,12 @@ class Shot:
 
     def to_json(self) -> dict[str, Any]:
         given = {each.name: getattr(self, each.name) for each in fields(self)}
-        return given | {"rows": [], "screen": self.screen.decode()}
+        return given | {"rows": [], "screen": self.screen.decode(errors="surrogateescape")}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Shot:
-        shot = cls(**{**value, "rows": (), "screen": value["screen"].encode()})
+        screen = value["screen"].encode(errors="surrogateescape")
+        shot = cls(**{**value, "rows": (), "screen": screen})
         return replace(shot, rows=tuple(ScreenText.of(shot.terminal).rows))
 
     @cached_property

@@ -223,7 +223,7 @@ async def propose(
                 await probe.run()
             finally:
                 if order.keep:
-                    kept = json.dumps(probe.evidence.to_json(), ensure_ascii=False)
+                    kept = json.dumps(probe.evidence.to_json())
                     await asyncio.to_thread((scratch.base / SCREENS).write_text, kept, "utf-8")
     finally:
         await asyncio.to_thread(scratch.close, keep=order.keep)

@@ -99,6 +99,14 @@ def test_reads_all_that_was_typed_with_the_rules_that_it_finds(name: str) -> Non
     assert not evidence.asking[0].read(profile_with(values)).visible
 
 
+def test_a_screen_that_was_taken_in_the_midst_of_a_character_can_be_kept() -> None:
+    terminal = Terminal(COLUMNS, LINES, 0)
+    terminal.feed("日本".encode()[:-1])
+    taken = Shot.of(terminal)
+    again = Shot.from_json(json.loads(json.dumps(taken.to_json())))
+    assert (again.rows, again.screen) == (taken.rows, taken.screen)
+
+
 def test_finds_no_composer_where_what_is_typed_is_not_shown() -> None:
     assert find_composer(evidence_of(silent)) is None
 
