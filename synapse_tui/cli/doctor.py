@@ -228,6 +228,7 @@ def order_of(given: Mapping[str, Any]) -> Order:
         checks=given.get("checks", ()),
         timeout=given["timeout"],
         keep=given["keep"],
+        rest=given.get("rest", 0.0),
         texts=_pairs("prompt", given["prompts"]),
         expects=_pairs("expect", given["expects"]),
     )

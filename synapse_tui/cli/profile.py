@@ -272,6 +272,14 @@ def edit_command(*, name: str) -> None:
 @click.option("--force", is_flag=True, help="Replace an existing file or a shipped profile of that name.")
 @click.option("--no-doctor", is_flag=True, help="Do not check the proposal by synapse doctor.")
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: what cannot be seen keeps its default.")
+@click.option(
+    "--rest",
+    metavar="S",
+    type=click.FloatRange(0, 3600),
+    default=60,
+    show_default=True,
+    help="Seconds to watch it idle: what it shows then is no sign of work.",
+)
 @doctor_options
 @json_option
 def new_command(

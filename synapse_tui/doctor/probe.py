@@ -76,9 +76,9 @@ _ENDED = 2.5  # Seconds without a change after which a turn has ended, with an e
 _RESTED = 15.0  # The same with anything else on the screen, or an agent that is never idle
 _PAUSE, _CHUNK_PAUSE = 0.4, 0.02  # The defaults of `submit.pause` and `submit.chunk_pause`
 _ROWS = 40  # Maximum rows that are cleared before the agent is restarted instead
-_RESTS = 60.0  # Seconds of rest that are watched, once
-_RESTS_AGAIN = 5.0  # The same after each further turn
+_RESTS_AGAIN = 5.0  # Maximum seconds of rest that are watched after each further turn
 _WATCHED = 100  # Maximum screens of rest
+_REASON = 2.5  # Seconds without a change and composer after which an agent asks why it may not
 _DIALOG = 5  # Rows with text at the end of a dialog that must rest
 _NEEDED = ("start", "submit", "multiline", "working", "blocked")
 _ASKED = 3  # Maximum messages tried to make the agent ask for a permission
@@ -218,7 +218,7 @@ async def propose(
         version = await asyncio.to_thread(installed_version, profile, environ, scratch.folder)
         prompts = Prompts(profile.doctor, order.texts, order.expects)
         async with opened(profile, scratch, prompts, order, environ) as examination:
-            probe = Probe(examination, person)
+            probe = Probe(examination, person, rest=order.rest)
             try:
                 await probe.run()
             finally:
@@ -236,9 +236,10 @@ async def propose(
 class Probe:
     """Types into one agent and records what it shows."""
 
-    def __init__(self, examination: Examination, person: Person) -> None:
+    def __init__(self, examination: Examination, person: Person, *, rest: float) -> None:
         self._examination = examination
         self._person = person
+        self._watches = rest
         self.evidence = Evidence()
         self.composer: ComposerFound | None = None
         self.texts: dict[str, str] = {}  # Messages that the person gave, by the names of `doctor.prompts`
@@ -282,11 +283,11 @@ class Probe:
         if not await self._first_turns():
             self._hold("no way was found to submit a message")
             return
-        await self._rest(_RESTS)
+        await self._rest(self._watches)
         await self._slow_turn()
-        await self._rest(_RESTS_AGAIN)
+        await self._rest(min(self._watches, _RESTS_AGAIN))
         await self._dialog()
-        await self._rest(_RESTS_AGAIN)
+        await self._rest(min(self._watches, _RESTS_AGAIN))
         await self._long_turn()
         self._conclude()
 
@@ -724,10 +725,10 @@ class Probe:
     async def _deny(self, marker: Path) -> None:
         asked = self.evidence.asking[-1]
         self._note("it asks for a permission")
-        for keys in (*DENY_KEYS[:2], (b"n", b"\r"), *DENY_KEYS[2:]):
-            if keys == (b"n", b"\r") and not self._typed_n():
+        for tried in (*DENY_KEYS[:2], (b"n", b"\r"), *DENY_KEYS[2:]):
+            if tried == (b"n", b"\r") and not self._typed_n():
                 continue  # Enter might choose "yes" where "n" means nothing
-            if not await self._closes(keys, asked):
+            if not (keys := await self._closes(tried, asked)):
                 continue
             if await asyncio.to_thread(marker.exists):
                 self._add("deny", None, f"{key_names(keys)} allowed the command", asked.end())
@@ -747,20 +748,31 @@ class Probe:
         x, y = (shot := self._take()).cursor
         return y < len(shot.rows) and x > 0 and shot.rows[y][x - 1] == "n"
 
-    async def _closes(self, keys: tuple[bytes, ...], asked: Shot) -> bool:
+    async def _closes(self, keys: tuple[bytes, ...], asked: Shot) -> tuple[bytes, ...]:
+        """Press keys until no dialog is open; returns the keys that closed one, nothing if it stays."""
         examination = self._examination
         for _ in range(DENIALS):
             before = self._take()
             await self._press(*(keys[-1:] if keys == (b"n", b"\r") else keys))
             if not await examination.until(partial(self._changed, before, 3), 3.0):
-                return False
+                return ()
             await examination.quiet(_QUIET, 5.0)
             if not examination.alive:
                 await self._renew()
-                return True
-            if not looks_like_dialog(self._take()) and self._take().zone[:3] != asked.zone[:3]:
-                return not self._typed_n() or keys[-1:] == (b"\r",)
-        return False
+                return keys
+            if looks_like_dialog(self._take()) or self._take().zone[:3] == asked.zone[:3]:
+                continue
+            if keys[-1:] != (b"\r",) and await self._wants_reason():
+                await self._press(b"\r")
+                closed = await examination.until(lambda: not self._without_composer(), _LEAVES)
+                return (*keys, b"\r") if closed else ()
+            return keys if not self._typed_n() or keys[-1:] == (b"\r",) else ()
+        return ()
+
+    async def _wants_reason(self) -> bool:
+        """Whether a dialog made way for a field, which Enter leaves empty, and not for the composer."""
+        await self._examination.until(lambda: not self._without_composer(), _REASON)
+        return self._without_composer() and self._examination.recorder.take().quiet >= _REASON
 
     # -- conclusions ---
 

@@ -129,6 +129,7 @@ class Order:
     checks: tuple[str, ...] = ()  # Empty for all
     timeout: float = 120.0  # Maximum seconds for a turn of the agent
     keep: bool = False
+    rest: float = 0.0  # Seconds that an unknown agent is watched while it is idle
     texts: Mapping[str, str] = field(default_factory=dict)  # Name → message that replaces the profile's
     expects: Mapping[str, str] = field(default_factory=dict)  # Name → pattern of the answer
 

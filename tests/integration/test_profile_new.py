@@ -50,6 +50,8 @@ async def test_an_unknown_agent_is_proved_from_what_it_showed(shell: Shell) -> N
             *SYNAPSE,
             "profile",
             "new",
+            "--rest",
+            "1",
             "odd",
             "--loads",
             "2",  # longer than a screen rests that is complete
@@ -77,7 +79,7 @@ async def test_an_unknown_agent_is_proved_from_what_it_showed(shell: Shell) -> N
 @pytest.mark.timeout(300)
 @pytest.mark.slow
 async def test_it_learns_when_enter_submits_and_what_stands_around_an_answer(shell: Shell) -> None:
-    result = await shell.run("profile", "new", "--yes", "--no-doctor", "odd", "--typed", "4")
+    result = await shell.run("profile", "new", "--yes", "--no-doctor", "--rest", "1", "odd", "--typed", "4")
     assert result.code == 0, result.err
     path = shell.home / ".synapse" / "profiles" / "odd.yaml"
     profile, faults = read_profile(path, path.read_bytes(), "user", {})
@@ -100,8 +102,8 @@ async def test_reports_what_it_found_as_json_and_writes_where_it_is_told(shell: 
     path = shell.folder / "mine.yaml"
     prompts = ("--prompt", "slow=%%slow:30%%", "--prompt", "run=%%run:{command}%%")
     agent = (sys.executable, "-P", "-m", "synapse_tui.dummy", "--word-delay", "0.2")
-    words = ("--name", "mine", "--output", str(path), "--no-doctor", "--yes", "--json", *prompts)
-    result = await shell.run("profile", "new", *words, *agent)
+    words = ("--name", "mine", "--output", str(path), "--no-doctor", "--yes", "--rest", "0", "--json")
+    result = await shell.run("profile", "new", *words, *prompts, *agent)
     assert result.code == 0, result.err
     report = json.loads(result.out)
     findings = {finding["key"]: finding for finding in report["findings"] if finding["value"] is not None}

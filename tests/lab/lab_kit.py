@@ -220,8 +220,10 @@ class Lab:
     def type(self, text: str) -> None:
         self.session.user_input(text.encode())
 
-    def deny(self) -> None:
-        for key in self.profile.deny:
+    async def deny(self) -> None:
+        for place, key in enumerate(self.profile.deny):
+            if place:
+                await asyncio.sleep(self.profile.interrupt.gap)
             self.session.user_input(key)
 
     async def clear_draft(self) -> None:

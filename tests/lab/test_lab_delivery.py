@@ -130,7 +130,7 @@ async def message_waits_for_a_dialog(lab: Lab) -> None:
     await asyncio.sleep(4)
     assert lab.session.report.state is AgentState.WAITING, lab.screen()
     assert not lab.model.requests(mark)
-    lab.deny()
+    await lab.deny()
     await lab.done(task)
     await lab.once(mark)
     assert not marker.exists()

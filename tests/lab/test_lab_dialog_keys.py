@@ -107,7 +107,7 @@ async def test_a_draft_that_is_typed_as_a_dialog_opens_stays_whole(agent, tmp_pa
             )
             dialog, sent_at = lab.session.dialog, lab.session.keyboard.last_sent
             sent = len(typed) - len(b"".join(lab.session.keyboard.held))
-            lab.deny()
+            await lab.deny()
             await lab.until(lambda: not lab.session.keyboard.holding and draft(lab), "the rest of the draft")
             try:
                 await lab.until(lambda: draft(lab) == typed, "the whole draft", 5)  # noqa: B023 - awaited here

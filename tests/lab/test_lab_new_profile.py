@@ -68,7 +68,7 @@ async def test_an_unknown_agent_works_within_ten_minutes(
         await asyncio.sleep(4)
         assert lab.session.report.state is AgentState.WAITING, lab.screen()
         assert not lab.model.requests("K2VZS")
-        lab.deny()
+        await lab.deny()
         await lab.done(waiting)
         lab.note("the message waited for the dialog, and was delivered once it was denied")
 

@@ -143,6 +143,22 @@ async def test_a_turn_that_goes_on_after_the_dialog_is_stopped_too(agent):
     assert agent.received == [ESC, ESC]
 
 
+async def test_the_second_key_that_denies_is_no_part_of_the_first(agent):
+    agent.open_dialog()
+    times: list[float] = []
+    agent.keys[ESC] = lambda: times.append(agent.now())
+
+    def confirm() -> None:
+        times.append(agent.now())
+        agent.close_dialog()
+
+    agent.keys[b"\r"] = confirm
+    profile = make_profile(interrupt=Interrupt(gap=0.25), deny=(ESC, b"\r"))
+    assert (await Interrupter(agent, agent.keyboard, profile).run()).stopped
+    assert agent.received == [ESC, b"\r"]
+    assert times[1] - times[0] == pytest.approx(0.25, abs=0.05)
+
+
 async def test_a_dialog_that_stays_is_told(agent):
     agent.open_dialog()
     agent.keys[ESC] = lambda: None

@@ -100,7 +100,9 @@ class Interrupter:
         for _ in range(DENIALS):
             if not self._asked():
                 return True
-            for key in self._profile.deny:
+            for place, key in enumerate(self._profile.deny):
+                if place and await self._pause(self._profile.interrupt.gap):
+                    break
                 self._press(key)
             deadline = self._view.now() + DENY_TIME
             while self._asked():
