@@ -429,10 +429,10 @@ class Examination:
 
     async def press(self, *keys: bytes) -> None:
         guard = self.session.keyboard.guard
-        await self.until(lambda: not guard.answers_in(self.now), GUARD_TIMEOUT)
         for place, key in enumerate(keys):
             if place:
                 await asyncio.sleep(self.profile.interrupt.gap)  # Escape and a key at once are another key
+            await self.until(lambda: not guard.answers_in(self.now), GUARD_TIMEOUT)
             self.session.user_input(key)
 
     def send(self, text: str, *, as_prompt: bool = False) -> Task:

@@ -20,12 +20,14 @@ from synapse_tui.cli.output import ExitCode
 from synapse_tui.doctor.checks import processes_with
 from synapse_tui.doctor.inference import Finding
 from synapse_tui.doctor.probe import Proposal, Subject
+from synapse_tui.model import AgentState
 from tests.command_line import call
 from tests.integration.pty_harness import Harness
 from tests.integration.shell_kit import SYNAPSE, Shell
 from tests.waiting import PATIENCE, until
 
 ODD = Path(__file__).with_name("odd_agent.py")
+MOVING = Path(__file__).with_name("moving_agent.py")
 
 
 @pytest.fixture
@@ -33,8 +35,9 @@ async def shell(tmp_path: Path) -> AsyncIterator[Shell]:
     shell = Shell.scratch(tmp_path, apart=True)
     folder = tmp_path / "bin"
     folder.mkdir()
-    (folder / "odd").write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, str(ODD)])} "$@"\n')
-    (folder / "odd").chmod(0o755)
+    for name, agent in (("odd", ODD), ("moving", MOVING)):
+        (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, str(agent)])} "$@"\n')
+        (folder / name).chmod(0o755)
     shell.environ["PATH"] = f"{folder}:{shell.environ['PATH']}"
     yield shell
     await shell.end()
@@ -94,6 +97,25 @@ async def test_it_learns_when_enter_submits_and_what_stands_around_an_answer(she
         r"^That\s+took\s+\d+\s+beats\.$",
     }
     result = await shell.run("doctor", "odd", "--yes", "--check", "answer")
+    assert result.code == 0, result.out
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.slow
+async def test_it_learns_a_composer_that_moves_and_a_dialog_that_asks_why(shell: Shell) -> None:
+    result = await shell.run("profile", "new", "--yes", "--no-doctor", "--rest", "1", "moving")
+    assert result.code == 0, result.err
+    path = shell.home / ".synapse" / "profiles" / "moving.yaml"
+    profile, faults = read_profile(path, path.read_bytes(), "user", {})
+    assert profile is not None, faults
+    assert (profile.interrupt.keys, profile.deny) == ((b"\x1b",), (b"\x1b", b"\r"))
+    assert profile.composer is not None
+    assert profile.composer.prompt.pattern == "^ *┃  "
+    assert [rule.name for rule in profile.dialogs] == ["permission"]
+    signs = [rule.name for rule in profile.states if rule.state is AgentState.PROCESSING]
+    assert "sign" in signs
+    assert not [name for name in signs if "tab" in name or "files" in name or "shell" in name]
+    result = await shell.run("doctor", "moving", "--yes", "--check", "multiline", "--check", "blocked")
     assert result.code == 0, result.out
 
 

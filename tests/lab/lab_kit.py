@@ -221,9 +221,11 @@ class Lab:
         self.session.user_input(text.encode())
 
     async def deny(self) -> None:
+        guard, now = self.session.keyboard.guard, self.session.console.now
         for place, key in enumerate(self.profile.deny):
             if place:
                 await asyncio.sleep(self.profile.interrupt.gap)
+            await self.until(lambda: not guard.answers_in(now()), "a dialog that takes keys")
             self.session.user_input(key)
 
     async def clear_draft(self) -> None:
