@@ -10,7 +10,7 @@ import os
 import sys
 import time
 
-from odd_agent import THINKS, Agent, cells, wrapped_to
+from tests.integration.odd_agent import THINKS, Agent, cells, wrapped_to
 
 TIPS = ("press tab for a plan", "name files with @", "start a line with ! for a shell")
 MOONS = "🌑🌒🌓🌔🌕🌖🌗🌘"

@@ -27,6 +27,7 @@ from tests.integration.shell_kit import SYNAPSE, Shell
 from tests.waiting import PATIENCE, until
 
 ODD = Path(__file__).with_name("odd_agent.py")
+CHECKOUT = ODD.parents[2]
 MOVING = Path(__file__).with_name("moving_agent.py")
 
 
@@ -36,7 +37,8 @@ async def shell(tmp_path: Path) -> AsyncIterator[Shell]:
     folder = tmp_path / "bin"
     folder.mkdir()
     for name, agent in (("odd", ODD), ("moving", MOVING)):
-        (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, str(agent)])} "$@"\n')
+        words = shlex.join(["env", f"PYTHONPATH={CHECKOUT}", sys.executable, str(agent)])
+        (folder / name).write_text(f'#!/bin/sh\nexec {words} "$@"\n')
         (folder / name).chmod(0o755)
     shell.environ["PATH"] = f"{folder}:{shell.environ['PATH']}"
     yield shell
