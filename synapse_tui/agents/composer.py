@@ -24,7 +24,7 @@ from .composer_box import (
     is_placeholder,
     without_prompt,
 )
-from .dialogs import Dialog, find_choices, read_choices, read_dialog
+from .dialogs import Dialog, find_choices, may_ask, read_choices, read_dialog
 from .profiles.profile import ComposerRules, DialogKind, Profile
 
 if TYPE_CHECKING:
@@ -184,7 +184,8 @@ class ComposerReader:
             return ComposerReading(visible=False, dialog=dialog)
         if box is not None and rules is not None:
             reading = self._read(terminal, text, rules, box)
-            menu = _choices_in(terminal, text, box) if rules.auto and reading.draft else None
+            shown = reading.draft or (reading.placeholder and self._untouched)
+            menu = _choices_in(terminal, text, box) if rules.auto and shown else None
             return reading if menu is None else ComposerReading(visible=False, dialog=menu)
         if not self._profile.receives:
             return ComposerReading(visible=False)  # a shell: menus in it belong to the user
@@ -217,8 +218,9 @@ class ComposerReader:
         if seen != self._seen:
             self._seen = seen
             if self._fresh and rules.auto and box.cursor in (None, (box.column, box.first)):
-                shown = draft_texts(terminal, text.rows, rules, box)
-                self._untouched.update(_squash(row) for row in shown if row.strip())
+                shown = [row for row in draft_texts(terminal, text.rows, rules, box) if row.strip()]
+                if not any(may_ask(row) for row in shown):
+                    self._untouched.update(map(_squash, shown))
             self._reading = _read(terminal, text.rows, rules, box, self._untouched)
         return self._reading
 

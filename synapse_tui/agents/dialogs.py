@@ -24,6 +24,9 @@ _ROW = re.compile(rf"^[ \xa0│┃║|]*(?:(?P<mark>[{_MARKS}]) +)?(?P<text>(?:(
 _CHOICE_PROMPT = re.compile(rf"[ \xa0│┃║|]*[{_MARKS}][ \xa0│┃║|]*")
 _QUESTION = re.compile(r"\W*(\w.*[?？])")
 _GRANTS = re.compile(r"\b(?:yes|no|allow|approve|accept|deny|reject|trust|proceed)\b", re.IGNORECASE)
+_ASKS = re.compile(
+    r"\b(?:y/n|press|hit)\b|\b(?:enter|return) to (?:continue|confirm|accept)\b", re.IGNORECASE
+)
 _TAIL = 40
 _FOOTER = 6  # maximum rows of text below the choices
 _TITLE_LENGTH = 200
@@ -467,6 +470,11 @@ def find_choices(
             title = _choices_title(rows, found[0])
             return Choices("permission" if grants else "question", title, tuple(found), found.index(place))
     return None
+
+
+def may_ask(row: str) -> bool:
+    """Whether a row may be of a question, wherever it stands."""
+    return _GRANTS.search(row) is not None or _ASKS.search(row) is not None
 
 
 def _choices(rows: Sequence[str], place: int, marked: re.Match[str]) -> list[int]:

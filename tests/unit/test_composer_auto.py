@@ -194,6 +194,39 @@ def test_what_is_in_a_composer_after_the_first_key_or_behind_the_cursor_is_a_dra
     assert not screen.detector.reading.empty
 
 
+FRAME = "─" * 40
+
+
+@pytest.mark.parametrize(
+    ("inside", "cursor"),
+    [
+        (["Yes   No"], (2, 1)),
+        (["Trust this folder?", "> I do", "  Leave"], (2, 1)),
+        (["Press Enter to continue"], (2, 1)),
+        (["Overwrite it? [y/N]"], (2, 1)),
+        (["❯ Use the first model", "  Use the second model"], (2, 1)),
+    ],
+)
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_question_before_any_key_is_no_empty_composer(
+    inside: list[str], cursor: tuple[int, int], hidden: bool
+) -> None:
+    screen = Screen(AUTO)
+    rows = [f"╭{FRAME}╮", *(f"│ {row:<38} │" for row in inside), f"╰{FRAME}╯"]
+    if hidden:
+        x, y = cursor
+        rows[y] = f"{rows[y][:x]}\x1b[7m{rows[y][x]}\x1b[27m{rows[y][x + 1 :]}"
+        screen.feed("\x1b[?25l")
+    screen.show(rows, cursor)
+    assert not screen.detector.reading.empty
+
+
+def test_a_suggestion_behind_a_prompt_is_none_either() -> None:
+    screen = Screen(AUTO)
+    screen.show([f"╭{FRAME}╮", f"│ ❯ {'Ask me anything...':<36} │", f"╰{FRAME}╯"], (4, 1))
+    assert screen.detector.reading.empty
+
+
 def test_an_adopted_agent_may_have_a_draft_from_the_start() -> None:
     screen = Screen(AUTO, report=StateReport(AgentState.READY, "composer", "", 0.0))
     screen.show(["> half"], (2, 0))
