@@ -478,6 +478,8 @@ class Probe:
     async def _rest(self, seconds: float) -> None:
         """Watch the idle agent: what it shows from time to time is no sign of work."""
         examination = self._examination
+        if not await self._ended(_RESTED):
+            return  # it could not be stopped: what it shows may be signs of work
         deadline = examination.now + seconds
         while await examination.until(self._shows_more, deadline - examination.now):
             self.evidence.watched.append(self._take())
