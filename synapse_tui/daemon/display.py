@@ -324,7 +324,7 @@ class Display:
 
     def _ways_to_leave(self) -> dict[str, object]:
         """Return the keys by which a person detaches, for a client whose host does not answer."""
-        keymap = read_keymap(self._host.settings)
+        keymap = read_keymap(self._host.settings, self._host.profiles.profiles)
         action = keymap.find("detach")
         leader = textual_key(keymap.leader)
         keys = [[textual_key(key)] for key in action.keys]

@@ -2,6 +2,7 @@
 
 import dataclasses
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -179,7 +180,7 @@ def test_the_age_of_a_message_is_that_of_what_its_mark_says():
 def test_the_age_of_a_hold_is_not_that_of_the_last_turn():
     host = three_agents()
     task = host.message(CODEX, "look", delivery=DeliveryState.HELD, reason="you have a draft")
-    sessions = list(host.agents.values())
+    sessions: list[Any] = list(host.agents.values())
     calm, held, _ = view_agents(sessions, now=task.created_at + timedelta(seconds=3), clock=1000.0)
     assert held.mark is HOLDS
     assert held.since == pytest.approx(997.0)
