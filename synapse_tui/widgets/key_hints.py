@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil
 from typing import ClassVar, Protocol, runtime_checkable
 
+from rich.cells import cell_len
 from textual import events
 from textual.content import Content
 from textual.geometry import Size
@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widget import Widget
 
-from synapse_tui.actions import Action
+from synapse_tui.actions import GROUPS, Action
 from synapse_tui.dataclass import dataclass
 from synapse_tui.keymap import Keymap, leader_label
 from synapse_tui.language import tr
@@ -22,13 +22,15 @@ from .error_handling import FaultTolerant
 from .fit import Hint, pad
 from .segment_bar import HintBar
 
-COLUMN = 26  # cells per entry
-KEY = 5  # cells for its key
+GAP = 2  # cells between columns
+KEY = 5  # cells for a key
+Entry = Action | str  # a key's action, or the heading of a group
+_Column = tuple[int, list[Entry]]  # its width in cells
 _SHORT = {"Enter": "⏎", "Shift+": "⇧", "Ctrl+": "^"}
 
 
 class WhichKey(FaultTolerant, Widget, can_focus=False):
-    """Lists the keys that may follow the leader in columns; entries can be clicked."""
+    """Lists the keys that may follow the leader, under headings, in columns; entries can be clicked."""
 
     DEFAULT_CSS = """
     WhichKey {
@@ -48,40 +50,44 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
         self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
-        return self._grid(width)[0]
+        return _rows(self._grid(width))
 
-    def _entries(self) -> list[Action]:
-        return [action for action in self.keymap.actions if action.leader]
-
-    def _grid(self, width: int) -> tuple[int, int]:
-        """Return the number of rows and the column width, using narrower columns if rows are short."""
-        count = len(self._entries())
-        most_rows = max(1, self.app.size.height - 4)
-        columns = max(1, width // COLUMN, ceil(count / most_rows))
-        return ceil(count / columns), max(1, min(COLUMN, width // columns))
+    def _grid(self, width: int) -> list[_Column]:
+        """Return the columns: as few rows as their full labels allow, or all rows with shorter labels."""
+        groups = [
+            [group, *(action for action in self.keymap.actions if action.leader and action.group == group)]
+            for group in GROUPS
+        ]
+        entries: list[Entry] = [entry for group in groups if len(group) > 1 for entry in group]
+        most_rows = max(2, self.app.size.height - 4)
+        for rows in range(2, most_rows + 1):
+            columns = _flow(entries, rows)
+            widths = [max(map(_width, column)) for column in columns]
+            if sum(widths) + GAP * (len(widths) - 1) <= width:
+                return list(zip(widths, columns, strict=True))
+        columns = _flow(entries, most_rows)
+        widths = [max(map(_width, column)) for column in columns]
+        while sum(widths) + GAP * (len(widths) - 1) > width and max(widths) > KEY:
+            widths[widths.index(max(widths))] -= 1
+        return list(zip(widths, columns, strict=True))
 
     def render(self) -> Content:
-        entries = self._entries()
-        rows, column = self._grid(self.content_size.width)
+        columns = self._grid(self.content_size.width)
         parts: list[tuple[str, str]] = []
-        for row in range(rows):
-            for action in entries[row::rows]:
-                key = leader_label(action)
-                for long, short in _SHORT.items():
-                    key = key.replace(long, short)
-                parts += [
-                    (pad(key, KEY), "bold $accent"),
-                    (pad(_short_title(action), column - KEY - 1), "$ink"),
-                    (" ", ""),
-                ]
-            parts.append(("\n", ""))
+        for row in range(_rows(columns)):
+            for width, column in columns:
+                parts += _drawn(column[row] if row < len(column) else "", width)
+                parts.append((" " * GAP, ""))
+            parts[-1] = ("\n", "")
         return Content.assemble(*parts)
 
     def action_at(self, x: int, y: int) -> Action | None:
-        entries = self._entries()
-        rows, column = self._grid(self.content_size.width)
-        index = x // column * rows + y
-        return entries[index] if y < rows and index < len(entries) else None
+        for width, column in self._grid(self.content_size.width):
+            if x < width:
+                entry = column[y] if y < len(column) else ""
+                return entry if isinstance(entry, Action) else None
+            x -= width + GAP
+        return None
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
@@ -89,6 +95,33 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
         action = self.action_at(offset.x, offset.y) if offset else None
         if action is not None and not action.takes_key:
             self.post_message(self.Chosen(action.id))
+
+
+def _flow(entries: Sequence[Entry], rows: int) -> list[list[Entry]]:
+    """Fill columns one after the other; no heading is the last of its column."""
+    columns: list[list[Entry]] = [[]]
+    for entry in entries:
+        if len(columns[-1]) >= rows - isinstance(entry, str):
+            columns.append([])
+        columns[-1].append(entry)
+    return columns
+
+
+def _rows(columns: Sequence[_Column]) -> int:
+    return max(len(column) for _width, column in columns)
+
+
+def _width(entry: Entry) -> int:
+    return cell_len(tr(entry)) if isinstance(entry, str) else KEY + cell_len(_short_title(entry))
+
+
+def _drawn(entry: Entry, width: int) -> list[tuple[str, str]]:
+    if isinstance(entry, str):
+        return [(pad(tr(entry), width), "$faint")]
+    key = leader_label(entry)
+    for long, short in _SHORT.items():
+        key = key.replace(long, short)
+    return [(pad(key, KEY), "bold $accent"), (pad(_short_title(entry), max(0, width - KEY)), "$ink")]
 
 
 def _short_title(action: Action) -> str:
