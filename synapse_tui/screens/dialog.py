@@ -24,6 +24,7 @@ from synapse_tui.language import tr
 from synapse_tui.widgets.error_handling import FaultTolerant, Reporter
 from synapse_tui.widgets.key_hints import keys_of
 from synapse_tui.widgets.option_lists import Choices
+from synapse_tui.widgets.painting import WholeCompositor
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -85,6 +86,7 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
 
     def __init__(self, title: str = "") -> None:
         super().__init__()
+        self._compositor = WholeCompositor()
         self._title_text = title or self.TITLE_TEXT
 
     def compose(self) -> ComposeResult:

@@ -26,6 +26,7 @@ from synapse_tui.widgets.deck import TITLE_ROWS, Deck, TooSmall, is_too_small
 from synapse_tui.widgets.error_handling import FaultTolerant
 from synapse_tui.widgets.key_hints import WhichKey
 from synapse_tui.widgets.lock_panel import Look
+from synapse_tui.widgets.painting import WholeCompositor
 from synapse_tui.widgets.pane import Delivery, Pane
 from synapse_tui.widgets.sidebar import Sidebar, in_order
 from synapse_tui.widgets.terminal_view import SETTLE_TIME
@@ -68,6 +69,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self, host: Host, *, make_view: ViewFactory, layout: str, keymap: Keymap, sidebar: bool
     ) -> None:
         super().__init__()
+        self._compositor = WholeCompositor()
         self._host = host
         self._make_view = make_view
         self._rang: frozenset[str] = frozenset()

@@ -11,10 +11,12 @@ import contextvars
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Protocol, cast
 from weakref import WeakKeyDictionary
 
+from textual._compositor import Compositor
 from textual.app import App
 from textual.driver import Driver
 from textual.geometry import Region
@@ -39,6 +41,46 @@ LONGEST_INTERVAL = 0.2  # maximum of that interval in seconds
 
 # seconds of painting per tick; then pending keys are handled before the remaining panes
 SLICE = 0.004
+
+
+class WholeCompositor(Compositor):
+    """Divides a row only where what is seen begins or ends.
+
+    Textual divides each row also at the edges of covered widgets. A wide character of an overlay that stands on
+    such an edge was lost.
+    """
+
+    @property
+    def cuts(self) -> list[list[int]]:
+        """The columns at which each row is divided."""
+        if self._cuts is None:
+            width, height = self.size
+            found = [{0, width} for _ in range(height)]
+            above: list[Region] = []
+            for region, clip in self.visible_widgets.values():  # what is in front comes first
+                shown = region.intersection(clip)
+                for x in (shown.x, shown.right):
+                    covers = [each for each in above if each.x < x < each.right]
+                    for y in shown.line_range:
+                        if not any(each.y <= y < each.bottom for each in covers):
+                            found[y].add(x)
+                above.append(shown)
+            self._cuts = [sorted(columns) for columns in found]
+        return self._cuts
+
+    def _render_chops(
+        self, crop: Region, is_rendered_line: Callable[[int], bool]
+    ) -> Sequence[Mapping[int, Strip]]:
+        rows: list[dict[int, Strip | None]] = [dict.fromkeys(columns[:-1]) for columns in self.cuts]
+        for region, clip, strips in self._get_renders(crop):
+            shown = region.intersection(clip)
+            for y, strip in zip(shown.line_range, strips, strict=False):
+                if is_rendered_line(y):
+                    columns = [x for x in self.cuts[y] if shown.x <= x <= shown.right]
+                    for begin, end in pairwise(columns):
+                        if rows[y][begin] is None:
+                            rows[y][begin] = strip.crop(begin - shown.x, end - shown.x)
+        return cast("Sequence[Mapping[int, Strip]]", rows)
 
 
 class Painter(Protocol):
