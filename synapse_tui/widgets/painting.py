@@ -46,8 +46,8 @@ SLICE = 0.004
 class WholeCompositor(Compositor):
     """Divides a row only where what is seen begins or ends.
 
-    Textual divides each row also at the edges of covered widgets. A wide character of an overlay that stands on
-    such an edge was lost.
+    Textual divides each row also at the edges of covered widgets, where a wide character of an overlay is
+    lost.
     """
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from textual.app import App, ComposeResult
@@ -43,7 +44,7 @@ class LayersApp(App[None]):
         self.push_screen(Layers())
 
 
-def rows(screen: Screen[object]) -> list[str]:
+def rows(screen: Screen[Any]) -> list[str]:
     return [strip.text for strip in screen._compositor.render_strips()]
 
 
