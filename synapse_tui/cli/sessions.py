@@ -450,7 +450,7 @@ def _report_end(place: SessionPlace, ended: Ended, logs: Path) -> None:
     if ended.why == "lost":
         if ended.text:
             raise SessionError(ended.text, "the host is still running; 'synapse-tui' attaches again")
-        raise host_failed(place, logs)
+        raise host_failed(place, logs, restores=True)
     if ended.why == "failed":
         raise SessionError(ended.text, f"its log is in {logs}")
     if ended.text:

@@ -144,8 +144,8 @@ def host_log(place: SessionPlace, logs: Path) -> Path:
     return logs / f"host-{place.key}.log"
 
 
-def host_failed(place: SessionPlace, logs: Path) -> SessionError:
-    """Return the error for a host that ended without an answer."""
+def host_failed(place: SessionPlace, logs: Path, *, restores: bool = False) -> SessionError:
+    """Return the error for a host that ended without an answer; `restores` if it had agents to restore."""
     path = host_log(place, logs)
     last = ""
     with contextlib.suppress(OSError):
@@ -154,7 +154,9 @@ def host_failed(place: SessionPlace, logs: Path) -> SessionError:
             last = f": {lines[-1]}"
     return SessionError(
         f"the host of session '{place.name}' ended{last}",
-        f"'synapse-tui' starts it again; its log is {path}",
+        f"'synapse-tui' can restore its agents; its log is {path}"
+        if restores
+        else f"'synapse-tui' starts it again; its log is {path}",
     )
 
 
