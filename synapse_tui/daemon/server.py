@@ -215,6 +215,17 @@ class SessionServer:
             await work(connection, line)
         except SynapseError as error:
             connection.send_error(error)
+        except (MemoryError, RuntimeError) as error:
+            log.exception("a request failed")
+            if isinstance(error, RuntimeError) and "new thread" not in str(error):
+                connection.send_error(SynapseError(f"the host failed: {type(error).__name__}: {error}"))
+                return
+            connection.send_error(
+                SessionError(
+                    "the host has no memory or threads left",
+                    "close agents, or raise its limits: ulimit -v, ulimit -u",
+                )
+            )
         except Exception as error:
             log.exception("a request failed")
             connection.send_error(SynapseError(f"the host failed: {type(error).__name__}: {error}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import resource
 import select
 import signal
 import socket
@@ -37,6 +38,10 @@ END_PAUSE = 0.05
 """Seconds between checks whether the host has ended."""
 SILENCE_SECONDS = 2.0
 """Seconds without an answer before a person is informed that it is waited for."""
+MIN_FILE = 16 * 1024 * 1024
+"""Bytes that a file must be allowed to have: logs are rotated at 8 MB, and the history grows."""
+MIN_MEMORY = 384 * 1024 * 1024
+"""Bytes of address space that a host must be allowed; most of it is reserved by threads and never used."""
 BIND_SECONDS = 4.0
 """Seconds that a host may take to notice that its socket is gone and to bind another."""
 
@@ -172,7 +177,22 @@ def locked(place: SessionPlace) -> Iterator[None]:
         os.close(descriptor)
 
 
+def _check_limits() -> None:
+    """Raise SessionError if a host could not work with the limits of this process, which it inherits."""
+    for limit, least, option in (
+        (resource.RLIMIT_FSIZE, MIN_FILE, "ulimit -f"),
+        (resource.RLIMIT_AS, MIN_MEMORY, "ulimit -v"),
+    ):
+        allowed = resource.getrlimit(limit)[0]
+        if allowed != resource.RLIM_INFINITY and allowed < least:
+            raise SessionError(
+                f"no host can work here: {option} allows {allowed} bytes, and it needs {least}",
+                "raise that limit",
+            )
+
+
 def _start(place: SessionPlace, folder: Path, logs: Path, environ: Mapping[str, str]) -> None:
+    _check_limits()
     place.socket.unlink(missing_ok=True)  # left by a host that was killed
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with listener:

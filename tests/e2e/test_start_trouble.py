@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,3 +73,22 @@ def test_a_history_that_cannot_be_used_is_reported(run: Run, home: Path) -> None
         assert started.returncode == 0, started.stderr
         assert "history cannot be" in started.stderr
         assert "messages wait until it can be" in started.stderr
+
+
+@pytest.mark.parametrize("limit", ["-f 0", "-f 1000", "-v 300000"])
+def test_limits_with_which_no_host_works_are_named(
+    environ: dict[str, str], project: Path, limit: str
+) -> None:
+    script = f"ulimit {limit} && exec synapse start dummy"
+    started = subprocess.run(
+        ["bash", "-c", script],
+        env=environ,
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (started.returncode, started.stdout) == (10, "")
+    assert "no host can work here" in started.stderr
+    assert f"ulimit {limit[:2]}" in started.stderr
