@@ -15,6 +15,8 @@ from .files import check_safe, private_folder, read_regular, write_private
 def process_start(pid: int) -> float | None:
     """Return a process's start time in seconds, or None if it does not exist or is a zombie.
 
+    A killed process whose threads have not all ended still holds its ports and files, and is no zombie.
+
     The time counts from boot on Linux (proc(5), field 22) and from the epoch elsewhere.
     """
     if os.path.isdir("/proc/self"):  # noqa: PTH112 - pathlib is slower
@@ -41,7 +43,7 @@ def _linux_start(pid: int) -> float | None:
         return 0.0
     # The command name is in parentheses and may itself contain parentheses and spaces.
     fields = line.rpartition(")")[2].split()
-    if len(fields) < 20 or fields[0] in "ZX":
+    if len(fields) < 20 or (fields[0] in "ZX" and int(fields[17]) <= 1):  # its threads
         return None
     return int(fields[19]) / os.sysconf("SC_CLK_TCK")
 

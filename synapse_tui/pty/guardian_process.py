@@ -69,7 +69,10 @@ def read_row(pid: int) -> ProcessRow | None:
     if len(fields) < 20:
         return None
     key = ProcessKey(pid, fields[19].decode())
-    return ProcessRow(key, int(fields[1]), int(fields[2]), int(fields[3]), fields[0] in b"ZX")
+    zombie = (
+        fields[0] in b"ZX" and int(fields[17]) <= 1
+    )  # until its threads end, it holds its ports and files
+    return ProcessRow(key, int(fields[1]), int(fields[2]), int(fields[3]), zombie)
 
 
 def read_table() -> list[ProcessRow]:
