@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -26,6 +27,8 @@ from synapse_tui.a2a.external.worker import Exchange
 from synapse_tui.errors import CardRefused, ConfigError, InvalidValue, PeerRefused, PeerUnreachable
 from synapse_tui.model import TaskState
 from tests.integration.external_kit import DialectAgent, OldAgent, Running, card_v1, hand_made, sdk_agent
+from tests.ports import free_ports
+from tests.waiting import PATIENCE
 
 V03_PATHS = ("/.well-known/agent-card.json", "/")
 
@@ -261,3 +264,12 @@ async def test_a_server_that_is_busy_is_asked_again_with_the_same_message(store)
     sent = [body for body in server.bodies if body["method"] == "message/send"]
     assert len(sent) == 1
     assert sent[0]["params"]["message"]["messageId"] == "m-1"
+
+
+async def test_a_closed_port_is_reported_at_once_when_a_person_adds_an_agent(
+    store: ExternalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "RETRY", dataclasses.replace(transport.RETRY, first=600.0, longest=600.0))
+    with pytest.raises(PeerUnreachable):
+        async with asyncio.timeout(PATIENCE):
+            await found(store, f"http://127.0.0.1:{free_ports()}")

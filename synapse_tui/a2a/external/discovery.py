@@ -63,7 +63,8 @@ async def find_agent(
     if alias and not request.replace:
         await asyncio.to_thread(_check_free, store, alias, url)
     headers = headers_of(request.headers, variable, environ)
-    client = await asyncio.to_thread(make_client, Bounds(url, headers=headers, max_bytes=MAX_CARD + 1))
+    bounds = Bounds(url, headers=headers, max_bytes=MAX_CARD + 1, patient=False)
+    client = await asyncio.to_thread(make_client, bounds)
     async with client:
         card_url, card = await _find_card(client, url)
     interface = choose_interface(card, card_url, allowed)

@@ -51,6 +51,7 @@ class Bounds:
         own: A URL of the origin that receives the credentials in `headers`.
         allowed: URLs of other permitted origins.
         budget: What the task may still receive; None for requests without a task.
+        patient: Whether a refused connection is tried again; no message is lost if a person only looks.
     """
 
     own: str
@@ -58,6 +59,7 @@ class Bounds:
     headers: Mapping[str, str] | None = None
     max_bytes: int = MAX_BYTES
     budget: Budget | None = None
+    patient: bool = True
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):
@@ -97,7 +99,8 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             try:
                 response = await self._inner.handle_async_request(request)
             except (httpx.ConnectError, httpx.ConnectTimeout):
-                if (delay := RETRY.delay(attempts)) is None:
+                delay = RETRY.delay(attempts)
+                if delay is None or not self._bounds.patient:
                     raise
             else:
                 if response.status_code not in _BUSY:
