@@ -48,11 +48,14 @@ async def main(folder: Path, port: int, *options: str) -> None:
 
     await host.start()
     host.load_servers()
-    await open_dummy(port, "dummy.jsonl", "answer to {text}" if "echo" in options else "taken")
+    opened = [await open_dummy(port, "dummy.jsonl", "answer to {text}" if "echo" in options else "taken")]
     if "sender" in options:
         second = await open_dummy(port + 1, "sender.jsonl")
         known = {name: value for name, value in second.environ.items() if name.startswith("SYNAPSE_")}
+        opened.append(second)
         (folder / "sender.json").write_text(json.dumps(known))
+    for agent in opened:
+        await host.published(agent.agent_id)  # whoever reads `open` addresses them
     print("open", flush=True)
     await ended.wait()
     await host.stop()

@@ -62,7 +62,10 @@ def send(victim: Victim, number: int) -> tuple[float, float]:
         cwd=victim.folder / "project",
         env=environ,
         stdout=subprocess.DEVNULL,
-    ):
+    ) as command:
+        status = command.wait()
+        if status:
+            raise SystemExit(f"synapse send ended with {status}")
         pasted, submitted = _wait(victim, "paste", text), _wait(victim, "submit", text)
     _wait(victim, "turn-end", text)
     time.sleep(0.5)
