@@ -150,6 +150,9 @@ class History:
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         self._wanted.set()
+        if self._worker is not None and self._worker.done():  # cancelled with all tasks, as the loop ends
+            self._imported.set()
+            await self._write()
         try:
             await self._imported.wait()  # on a busy machine this takes longer than any disk
             async with asyncio.timeout(seconds):

@@ -16,6 +16,7 @@ from synapse_tui.errors import HistoryError, InvalidValue, TaskNotFound
 from synapse_tui.host.history import STEP, HistoryReader, IdleIndex
 from synapse_tui.messages.archive import Archive
 from synapse_tui.messages.records import Page, Record, TaskQuery
+from synapse_tui.messages.tasks import WRITE_TIMEOUT
 from synapse_tui.model import DeliveryState, TaskState
 from tests.unit.store_kit import make_book, opened, send
 
@@ -158,3 +159,21 @@ async def test_what_changes_is_indexed_in_small_steps_with_rests_between() -> No
         await asyncio.sleep(0)
     assert backlog.steps[3:] == [1]
     task.cancel()
+
+
+async def test_a_history_whose_loop_is_ending_is_still_written_and_not_waited_for(path: Path) -> None:
+    """A crash that ends the loop cancels all of its tasks, then what they clean up runs."""
+    async with opened(path) as (history, _):
+        book, outbox, _journal = make_book(history)
+        send(book, outbox, "before")
+        await book.flush()
+        assert history._worker is not None
+        history._worker.cancel()
+        await asyncio.gather(history._worker, return_exceptions=True)
+        task_id = send(book, outbox, "last")
+        begun = asyncio.get_running_loop().time()
+        await history.flush()
+        assert asyncio.get_running_loop().time() - begun < WRITE_TIMEOUT
+    reader = HistoryReader(path)
+    assert task_id in [each.task.id for each in (await reader.page(TaskQuery())).items]
+    await reader.close()
