@@ -1,5 +1,7 @@
 """Stopping turns."""
 
+import re
+
 import pytest
 
 from synapse_tui.agents.composer import Proof
@@ -143,7 +145,11 @@ async def test_a_turn_that_goes_on_after_the_dialog_is_stopped_too(agent):
     assert agent.received == [ESC, ESC]
 
 
-async def test_the_second_key_that_denies_is_no_part_of_the_first(agent):
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"stopped": frozenset({AgentState.READY, AgentState.WAITING})}, {"screen": re.compile("")}],
+)
+async def test_the_second_key_that_denies_is_no_part_of_the_first(agent, fields):
     agent.open_dialog()
     times: list[float] = []
     agent.keys[ESC] = lambda: times.append(agent.now())
@@ -153,7 +159,7 @@ async def test_the_second_key_that_denies_is_no_part_of_the_first(agent):
         agent.close_dialog()
 
     agent.keys[b"\r"] = confirm
-    profile = make_profile(interrupt=Interrupt(gap=0.25), deny=(ESC, b"\r"))
+    profile = make_profile(interrupt=Interrupt(gap=0.25, **fields), deny=(ESC, b"\r"))
     assert (await Interrupter(agent, agent.keyboard, profile).run()).stopped
     assert agent.received == [ESC, b"\r"]
     assert times[1] - times[0] == pytest.approx(0.25, abs=0.05)

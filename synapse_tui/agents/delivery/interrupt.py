@@ -101,7 +101,7 @@ class Interrupter:
             if not self._asked():
                 return True
             for place, key in enumerate(self._profile.deny):
-                if place and await self._pause(self._profile.interrupt.gap):
+                if place and await self._pause(self._profile.interrupt.gap, self._idle):
                     break
                 self._press(key)
             deadline = self._view.now() + DENY_TIME
@@ -120,7 +120,7 @@ class Interrupter:
         if interrupt.signal:
             self._view.signal(interrupt.signal)
         for place, key in enumerate(interrupt.keys):
-            if place and await self._pause(interrupt.gap):
+            if place and await self._pause(interrupt.gap, self._stopped):
                 return True
             self._press(key)
         deadline = self._view.now() + interrupt.timeout
@@ -136,19 +136,22 @@ class Interrupter:
             await self._view.changed(left)
         return False
 
-    async def _pause(self, seconds: float) -> bool:
-        """Wait between two keys; returns True if the turn has stopped, since another key would do harm."""
+    async def _pause(self, seconds: float, over: Callable[[], bool]) -> bool:
+        """Wait between two keys; returns True as soon as it is over, since another key would do harm."""
         # Two Escapes read at once by a busy agent become a different key.
         deadline = self._view.now() + self._profile.interrupt.timeout
         while self._view.unread and self._view.now() < deadline:
-            if self._stopped():
+            if over():
                 return True
             await self._view.changed(READS)
         deadline = self._view.now() + seconds
         while await changed_before(self._view, deadline):
-            if self._stopped():
+            if over():
                 return True
-        return self._stopped()
+        return over()
+
+    def _idle(self) -> bool:
+        return not self._view.alive or self._view.report.state in _IDLE
 
     def _stopped(self) -> bool:
         if not self._view.alive or self._over():
