@@ -163,7 +163,8 @@ class MessageActions:
     def send_mention(self, agent_id: str, address: str, text: str, priority: int) -> None:
         """Send a mention typed in an agent's pane; the pane's title shows the progress."""
         label = self._app.label(address)
-        self._main.show_delivery(agent_id, Delivery(SENDING, tr(f"{label}: sending")))
+        message = f"@{label} {one_line(text)}"
+        self._main.show_delivery(agent_id, Delivery(SENDING, tr(f"{label}: sending"), message=message))
 
         async def send() -> None:
             try:
@@ -222,7 +223,9 @@ class MessageActions:
                     self._show_delivery(agent_id)
 
     def _show_delivery(self, agent_id: str) -> None:
-        self._main.show_delivery(agent_id, delivery_of(self.sent_from(agent_id)))
+        sent = self.sent_from(agent_id)
+        ago = self._main.sidebar.clock() - self._main.now().timestamp()
+        self._main.show_delivery(agent_id, waiting(delivery_of(sent), sent, ago))
 
     def sent_from(self, agent_id: str) -> list[Progress]:
         """Return the progress of the last message sent from a pane, per receiver; empty if there is none."""
@@ -429,6 +432,24 @@ def delivery_of(sent: Sequence[Progress]) -> Delivery:
     several = len(sent) > 1
     linked = "" if several else first.task_id
     return Delivery(first.mark, summary(sent, TITLE_ROOM), linked, settled=not open_, several=several)
+
+
+_GIVEN = (DeliveryState.TYPING, DeliveryState.SUBMITTING, DeliveryState.SUBMITTED)
+
+
+def waiting(delivery: Delivery, sent: Sequence[Progress], offset: float) -> Delivery:
+    """Add what a pane shows of a message until its answer is there; `offset` leads to the screen's clock."""
+    tasks = [each.task for each in sent if each.task is not None]
+    if not tasks or delivery.settled or all(task.state.final for task in tasks):
+        return delivery
+    names = ", ".join(each.name for each in sent)
+    given = all(task.delivery in _GIVEN and task.state is not TaskState.INPUT_REQUIRED for task in tasks)
+    return replace(
+        delivery,
+        message=f"@{names} {one_line(tasks[0].text)}",
+        receiver=names,
+        sent=tasks[0].created_at.timestamp() + offset if given else None,
+    )
 
 
 def progress_rows(sent: Sequence[Progress], width: int, now: datetime) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""The card over a pane's composer: an answer to a message that was written in that pane."""
+"""What lies over a pane's composer: a message that was written there and sent, then its answer."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ TEXT_ROWS = 6  # most rows of the answer
 MOST_ROWS = 40  # rows of a paragraph that are looked at, which may be short
 LEAST_ROWS = 2  # rows over the composer below which the pane's title reports the answer instead
 ROOMY = 12  # rows over the composer from which a blank one separates text and keys
+LEAST_STATUS = 20  # cells that remain for what became of a sent message
+_PROMPT = "❯ "
 _INDENT = 4
 _EDGE = 1
 OPENS = "last"
@@ -180,3 +182,26 @@ class AnswerCard(PaneOverlay):
         if writes and before is not None and before[0] == shape and any(set(under) - before[1] - {""}):
             self.folded = True
             self.place(self._room)
+
+
+class SentLine(PaneOverlay):
+    """Shows a message that was written in the pane, in a blank row, until its answer is there."""
+
+    DEFAULT_CSS = "SentLine { background: $pane-ground; }"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.message = ""
+        self._status = ""
+
+    def show(self, message: str, status: str) -> None:
+        self.message, self._status = message, status
+
+    def place(self, row: int | None, width: int) -> None:
+        """Draw the line in a row; None hides it."""
+        if row is None or not self.message:
+            self.lay((), width, Offset(0, 0))
+            return
+        status = Piece(f" {shorten(self._status, max(LEAST_STATUS, width * 2 // 3))} ", "$faint", "last")
+        message = shorten(self.message, max(0, width - status.width - len(_PROMPT)))
+        self.lay([fill([Piece(_PROMPT + message, "$faint", "last")], [status], width)], width, Offset(0, row))

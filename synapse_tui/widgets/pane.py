@@ -48,6 +48,16 @@ class Delivery:
     task_id: str = ""  # task id; empty if no task was created
     settled: bool = False  # whether it has succeeded and nothing more is expected
     several: bool = False  # whether it has several receivers
+    # while an answer is waited for: the message, and when it was sent on the clock of the main screen
+    message: str = ""
+    receiver: str = ""
+    sent: float | None = None  # None until it has reached the agent
+
+    def status(self, now: float) -> str:
+        """Say what became of the message: `→ bob, sent 0:21 ago`."""
+        if self.sent is None:
+            return f"→ {self.text}"
+        return tr(f"→ {self.receiver}, sent {since(now - self.sent)} ago")
 
 
 class PaneTitle(SegmentBar):
@@ -247,6 +257,7 @@ class Pane(FaultTolerant, Widget, can_focus=False):
         self._title = PaneTitle()
         self._exit_bar = ExitBar()
         self._forgetting: Timer | None = None
+        self._now = 0.0  # when `tell_time` was called last
 
     def compose(self) -> ComposeResult:
         yield self._title
@@ -279,12 +290,24 @@ class Pane(FaultTolerant, Widget, can_focus=False):
         agent = self.agent
         timed = agent is not None and agent.exit is None and agent.mark not in (READY, STARTING)
         self._title.age = since(now - agent.since) if agent is not None and timed else ""
+        self._show_sent(now)
+
+    def _show_sent(self, now: float) -> None:
+        """Show a message that waits for its answer over the composer, or else in the title."""
+        self._now = now
+        delivery = self.delivery
+        shown = False
+        if isinstance(self.view, TerminalView):
+            message = delivery.message if delivery is not None and not self.ended else ""
+            self.view.show_sent(message, delivery.status(now) if delivery is not None else "")
+            shown = self.view.sent.display
+        self._title.delivery = None if shown else delivery
 
     def watch_in_focus(self, in_focus: bool) -> None:
         self._title.focused_pane = in_focus
 
     def watch_delivery(self, delivery: Delivery | None) -> None:
-        self._title.delivery = delivery
+        self._show_sent(self._now)
         if self._forgetting is not None:
             self._forgetting.stop()
             self._forgetting = None

@@ -23,7 +23,7 @@ from synapse_tui.terminal import Line, Terminal
 from synapse_tui.terminal.input import KeyEvent, MouseEvent, MouseKind, encode_mouse
 from synapse_tui.terminal.render import clean_link
 
-from .answer_card import AnswerCard, AnswerView
+from .answer_card import AnswerCard, AnswerView, SentLine
 from .fit import Hint
 from .mention_overlay import MentionOverlay
 from .painting import DEFAULT_SHAPE, HIDDEN, PaneOutput, Placement, RowPainter
@@ -279,6 +279,7 @@ class TerminalView(Widget, can_focus=True):
         self.scroll_mode: ScrollMode | None = None
         self.mention = MentionOverlay()
         self.answer = AnswerCard()
+        self.sent = SentLine()
         self.awaited = False  # whether the next output is probably the echo of a key
         self._mouse = PaneMouse(self)
         self._keys = PaneKeys(self, interceptor)
@@ -291,6 +292,7 @@ class TerminalView(Widget, can_focus=True):
         self._synchronized_since: float | None = None
 
     def compose(self) -> ComposeResult:
+        yield self.sent
         yield self.answer
         yield self.mention
 
@@ -474,9 +476,19 @@ class TerminalView(Widget, can_focus=True):
         self.answer.show(view, keys, age)
         self._place_answer()
 
+    def show_sent(self, message: str = "", status: str = "") -> None:
+        """Show a message that was written here and waits for its answer; an empty one hides it."""
+        if message or self.sent.message:
+            self.sent.show(message, status)
+            self._place_answer()
+
     def _place_answer(self) -> None:
-        if self.answer.view is None:
-            return
+        if self.answer.view is not None:
+            self._place_card()
+        if self.sent.message or self.sent.display:
+            self.sent.place(self._blank_row_over_composer(), self.size.width)
+
+    def _place_card(self) -> None:
         room = self._room_over_composer()
         self.answer.place(Size(self.size.width, room))
         if self.answer.folded:
@@ -487,6 +499,16 @@ class TerminalView(Widget, can_focus=True):
             (tuple(self.size), terminal.columns, terminal.lines, self.session.reading().rows),
             writes=self.session.report.state is AgentState.PROCESSING,
         )
+
+    def _blank_row_over_composer(self) -> int | None:
+        """Return the row over the composer's frame; None if the agent has drawn something there."""
+        if self.answer.display or not self._room_over_composer():
+            return None
+        reading, rows = self.session.reading(), self.session.terminal.display
+        row = (reading.box.outer if reading.box is not None else self.session.terminal.cursor.y) - 1
+        if reading.box is None and 0 <= row < len(rows) and not rows[row].strip("─ "):
+            row -= bool(rows[row].strip())
+        return row if reading.visible and 0 <= row < len(rows) and not rows[row].strip() else None
 
     def _room_over_composer(self) -> int:
         """Return the rows for a card; 0 while it would cover a dialog, a mention or earlier output."""

@@ -197,6 +197,56 @@ async def test_the_fate_of_the_question_stays_in_the_title_until_the_answer():
         await until(lambda: "→ bob: held: you have a draft" in text_of(app))
 
 
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 14)])
+async def test_what_was_sent_stays_over_the_composer_until_the_answer_is_there(size):
+    host = two_agents()
+    async with running(host, size) as (app, _pilot):
+        app.messages.send_mention(ALICE, "bob", "does a test cover rounding?", 3)
+        await until(lambda: len(app.messages.sent_from(ALICE)) == 1)
+        draw(host.agents[ALICE])
+        await until(lambda: "❯ @bob does a te" in text_of(app))
+        await until(lambda: text_of(app).count("→ bob: queued") == 1, "it to leave the title")
+        task = host.change(host.tasks[-1].id, delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING)
+        await until(lambda: "→ bob, sent 0:0" in text_of(app))
+        clock = app.main.sidebar.clock
+        app.main.sidebar.clock = lambda: clock() + 21
+        await until(lambda: "→ bob, sent 0:2" in text_of(app))
+        said, composer = rows_with(app, "→ bob, sent 0:2", "❯ " + " " * 30)
+        assert said == composer - 2, "the blank row over the frame"
+        assert "I moved the tax" in text_of(app)
+        host.answer(task.id, ANSWER)
+        await until(lambda: "answers you" in text_of(app))
+        assert "→ bob" not in text_of(app)
+
+
+async def test_what_was_sent_covers_nothing_and_goes_to_the_title():
+    host = two_agents()
+    async with running(host, (80, 24)) as (app, _pilot):
+        app.messages.send_mention(ALICE, "bob", "does a test cover rounding?", 3)
+        await until(lambda: len(app.messages.sent_from(ALICE)) == 1)
+        session = host.agents[ALICE]
+        draw(session)
+        await until(lambda: "@bob does" in text_of(app))
+        lines = session.terminal.lines
+        session.feed(f"\x1b7\x1b[{lines - 3};1H◐ Editing a file\x1b8")
+        await until(lambda: "Editing a file" in text_of(app))
+        pane_of(app, ALICE).tell_time(app.main.sidebar.clock())
+        await until(lambda: "→ bob: queued" in text_of(app).splitlines()[1])
+        assert "@bob does" not in text_of(app)
+
+
+async def test_what_failed_is_not_waited_for():
+    host = two_agents()
+    async with running(host, (80, 24)) as (app, _pilot):
+        app.messages.send_mention(ALICE, "bob", "does a test cover rounding?", 3)
+        await until(lambda: len(app.messages.sent_from(ALICE)) == 1)
+        draw(host.agents[ALICE])
+        await until(lambda: "@bob does" in text_of(app))
+        host.change(host.tasks[-1].id, delivery=DeliveryState.FAILED, state=TaskState.FAILED)
+        await until(lambda: "× bob: failed" in text_of(app).splitlines()[1])
+        assert "@bob does" not in text_of(app)
+
+
 async def test_take_puts_the_answer_into_the_draft_and_does_not_send_it():
     host = two_agents()
     async with running(host) as (app, pilot):
