@@ -519,5 +519,6 @@ class SynapseApp(Shell):
         self.release_mention()
         self.end_selections()
         self.keyboard.show_leader(pending=False)
+        self.main.status_bar.over(None)  # whoever attaches next has not done what it says
         self.post_message(events.AppBlur())
         return self._driver.release() if isinstance(self._driver, SynapseDriver) else None

@@ -121,12 +121,14 @@ class Notice:
         text: What happened and what to do about it.
         agent_id: Agent it concerns; empty for none.
         dialog: Whether it concerns the agent's open dialog and is obsolete once that is answered.
+        closed: Whether it concerns a closed agent and is obsolete once that is open.
     """
 
     text: str
     level: Literal["information", "warning", "error"] = "information"
     agent_id: str = ""
     dialog: bool = False
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -413,7 +413,7 @@ class HistoryKeeper:
         for addressee, count in (await self._left()).items():
             if addressee.agent_id not in self._agents:
                 text = f"{count} from before wait for {addressee}: open it again with {addressee.command}"
-                self._events.publish(Notice(text, "warning"))
+                self._events.publish(Notice(text, "warning", addressee.agent_id, closed=True))
 
     async def _tidy_daily(self) -> None:
         await asyncio.sleep(TIDY_AFTER)

@@ -103,6 +103,7 @@ class EventReader:
     def _added(self, event: AgentAdded) -> Pending:
         session = self._host.agents.get(event.agent_id)
         self._main.show_peers()
+        self._main.status_bar.over(("closed", event.agent_id))
         self._messages.send_kept()
         if session is None:
             return None
@@ -127,7 +128,7 @@ class EventReader:
     def _state_changed(self, event: AgentStateChanged) -> Pending:
         before, state = event.previous.state, event.report.state
         if before is AgentState.WAITING and state is not before:
-            self._main.status_bar.dialog_gone(event.agent_id)
+            self._main.status_bar.over(("dialog", event.agent_id))
         if state in CALLS and before is not state:
             self._call(event.agent_id, event.report.detail or CALLS[state])
         elif state is AgentState.READY and before in (AgentState.PROCESSING, AgentState.WAITING):
@@ -230,7 +231,8 @@ class EventReader:
 
     @_read.register
     def _noticed(self, event: Notice) -> Pending:
-        self._app.notice(event.text, event.level, dialog_of=event.agent_id if event.dialog else "")
+        ends = "dialog" if event.dialog else "closed" if event.closed else ""
+        self._app.notice(event.text, event.level, about=(ends, event.agent_id) if ends else None)
         return None
 
     # External agents

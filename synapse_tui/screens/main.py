@@ -117,7 +117,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
     def _show_notice_on_board(self) -> None:
         # most of the row is left to the hints
-        self.board.show_notice(self.status_bar.notice_pieces(self.size.width // 2))
+        self.board.show_notice(self.status_bar.notice_pieces(self.size.width * 2 // 5))
 
     def on_screen_resume(self) -> None:
         self.settle()

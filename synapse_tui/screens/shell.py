@@ -156,14 +156,17 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
 
     # Notices and errors
 
-    def notice(self, text: str, level: Level = "information", *, dialog_of: str = "") -> None:
-        """Show a notice in the status bar; warnings and errors also appear as a toast.
+    def notice(self, text: str, level: Level = "information", *, about: object = None) -> None:
+        """Show a notice in the status bar; `about` is what it ends with (`StatusBar.over`).
 
-        If it is about a dialog of the agent with id `dialog_of`, it disappears with that dialog.
+        Warnings and errors appear as a toast instead if a dialog is open, or if they are too long.
         """
         text = tr(text)
-        self.main.status_bar.show(text, level, dialog_of=dialog_of)
-        if level != "information":
+        bar = self.main.status_bar
+        seen = bool(self.screen_stack) and self.screen is self.main and bar.fits(text)
+        if level == "information" or seen:
+            bar.show(text, level, about=about)
+        else:
             self.notify(text, severity=level, timeout=TOAST_SECONDS, markup=False)
 
     def notice_error(self, error: Exception) -> None:

@@ -23,7 +23,10 @@ from .views import AgentView, calling
 Level = Literal["information", "warning", "error"]
 LEADER = "leader"
 
-NOTICE_SECONDS = {"information": 6.0, "warning": 10.0, "error": 15.0}
+NOTICE_SECONDS = 3.0
+ENDED_SECONDS = 10.0  # most seconds for a notice that ends with what it is about
+LEAST_NOTICE = 20  # cells of a notice below which it takes them from the hints
+_NOTICE_EDGES = 4 + len(" ^] menu ")  # cells of its glyph and gap, and of the hint that always stays
 _COLOURS = {"information": "$ink", "warning": "bold $needs", "error": "bold $fail"}
 _GLYPHS = {"information": "·", "warning": "▲", "error": "×"}
 # priority of the hints when space is short, most useful first
@@ -53,27 +56,34 @@ class StatusBar(SegmentBar):
     arranging: reactive[bool] = reactive(False)  # whether keys arrange the panes
 
     _expiry: Timer | None = None
-    _dialog_of = ""
+    _about: object = None
 
-    def show(self, text: str, level: Level = "information", *, dialog_of: str = "") -> None:
-        """Show a notice for some seconds, or until the dialog it is about has closed."""
-        self.level, self._dialog_of = level, dialog_of
+    def show(self, text: str, level: Level = "information", *, about: object = None) -> None:
+        """Show a notice for some seconds; one about something for longer, or until `over` says so."""
+        self.level, self._about = level, about
         self.notice = one_line(text)
         self.refresh()
         if self._expiry is not None:
             self._expiry.stop()
-        self._expiry = self.set_timer(NOTICE_SECONDS[level], self._clear)
+        self._expiry = self.set_timer(NOTICE_SECONDS if about is None else ENDED_SECONDS, self._clear)
 
-    def dialog_gone(self, agent_id: str) -> None:
-        if self.notice and self._dialog_of == agent_id:
+    def over(self, about: object) -> None:
+        """End the notice about something; with None the one that is about nothing that can end."""
+        if self.notice and self._about == about:
             self._clear()
+
+    def fits(self, text: str) -> bool:
+        """Whether a notice can be shown here as it is."""
+        width = self.size.width
+        return cell_len(one_line(text)) + _NOTICE_EDGES <= width - width_of(self._calls(width))
 
     def _clear(self) -> None:
         self.notice = ""
         self.refresh()
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        right = self._right(width)
+        label = self._calls(width)
+        right = [*self.notice_pieces(width - width_of(label)), *label]
         room = width - width_of(right)
         if self.arranging:
             return self._arranging(room), right
@@ -93,13 +103,10 @@ class StatusBar(SegmentBar):
                 pieces += hint
         return pieces
 
-    def _right(self, width: int) -> list[Piece]:
-        return self.notice_pieces(width) or self._calls(width)
-
-    def notice_pieces(self, width: int) -> list[Piece]:
+    def notice_pieces(self, room: int) -> list[Piece]:
         if not self.notice:
             return []
-        text = shorten(self.notice, max(20, width * 2 // 3))
+        text = shorten(self.notice, max(LEAST_NOTICE, room - _NOTICE_EDGES))
         glyph = Piece(f" {_GLYPHS[self.level]} ", _COLOURS[self.level], "notice")
         return [glyph, Piece(f"{text} ", _COLOURS[self.level], "notice", self.notice)]
 

@@ -49,7 +49,8 @@ def _style_sheets_are_parsed_once() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def notices_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """A notice does not vanish before a test has looked, however busy the machine is."""
-    monkeypatch.setattr(bars, "NOTICE_SECONDS", dict.fromkeys(bars.NOTICE_SECONDS, 3600.0))
+    for name in ("NOTICE_SECONDS", "ENDED_SECONDS"):
+        monkeypatch.setattr(bars, name, 3600.0)
 
 
 @pytest.fixture

@@ -1,9 +1,15 @@
 """What stays on the screen, and for how long."""
 
-from synapse_tui.model import DeliveryState, TaskState
-from synapse_tui.widgets import pane as pane_module
-from tests.ui.app_kit import running, three_agents, until
+import pytest
 
+from synapse_tui.events import AgentAdded, Notice
+from synapse_tui.model import AgentState, DeliveryState, TaskState
+from synapse_tui.screens.messages import MessageDetail
+from synapse_tui.widgets import bars as bars_module
+from synapse_tui.widgets import pane as pane_module
+from tests.ui.app_kit import running, text_of, three_agents, until
+
+SECONDS = bars_module.NOTICE_SECONDS  # as it is without the fixture that lets notices stay
 CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
 
 
@@ -41,3 +47,66 @@ async def test_a_message_to_another_process_shows_no_state_that_would_stay(monke
         assert pane.delivery is not None
         assert pane.delivery.text == "synapse-dummy-8190: sent"
         await until(lambda: pane.delivery is None)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+async def test_a_notice_stands_beside_who_needs_you(width):
+    host = three_agents()
+    async with running(host, size=(width, 24)) as (app, _pilot):
+        host.agents[CODEX].become(AgentState.WAITING, "permission: rm -rf build")
+        await until(lambda: "rm -rf build" in text_of(app).splitlines()[-1])
+        app.notice("layout: grid")
+        await until(lambda: "layout: grid" in text_of(app).splitlines()[-1])
+        last = text_of(app).splitlines()[-1]
+        assert last.index("layout: grid") < last.index("rm -rf build"), "the label keeps its place"
+        assert "^] menu" in last
+
+
+async def test_a_notice_ends_after_a_while(monkeypatch):
+    assert SECONDS <= 3
+    monkeypatch.setattr(bars_module, "NOTICE_SECONDS", 0.05)
+    async with running(three_agents()) as (app, _pilot):
+        app.notice("layout: grid")
+        await until(lambda: not app.main.status_bar.notice)
+
+
+@pytest.mark.parametrize("level", ["warning", "error"])
+async def test_a_warning_is_shown_once_and_not_again_over_what_opens(level):
+    host = three_agents()
+    task = host.message(CODEX, "look")
+    async with running(host, size=(120, 24)) as (app, pilot):
+        app.notice("press F9 again", level)
+        await until(lambda: "press F9 again" in text_of(app).splitlines()[-1])
+        await pilot.pause()
+        assert text_of(app).count("press F9 again") == 1
+        assert not app._notifications
+        app.perform("show", task.id)
+        await until(lambda: isinstance(app.screen, MessageDetail))
+        app.notice("it is not saved", level)
+        await until(lambda: "it is not saved" in text_of(app))
+        assert [each.message for each in app._notifications] == ["it is not saved"]
+        assert "it is not saved" not in app.main.status_bar.notice
+
+
+async def test_a_warning_that_does_not_fit_is_a_toast_that_shows_all_of_it():
+    async with running(three_agents(), size=(80, 24)) as (app, _pilot):
+        app.notice("a very long story " * 8, "warning")
+        await until(lambda: app._notifications)
+        assert not app.main.status_bar.notice
+
+
+async def test_a_notice_about_a_closed_agent_ends_when_that_is_open():
+    host = three_agents()
+    async with running(host, size=(120, 24)) as (app, _pilot):
+        host.events.publish(Notice("1 from before wait for 'bob'", "warning", CODEX, closed=True))
+        await until(lambda: app.main.status_bar.notice)
+        host.events.publish(AgentAdded(CLAUDE))
+        host.events.publish(AgentAdded(CODEX))
+        await until(lambda: not app.main.status_bar.notice)
+
+
+async def test_a_notice_does_not_come_back_on_the_next_terminal():
+    async with running(three_agents()) as (app, _pilot):
+        app.notice("layout: tabs")
+        app.release()
+        assert not app.main.status_bar.notice
