@@ -92,6 +92,7 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
 
         Actions on an agent default to the active one, or while the board is shown, to the one chosen there.
         """
+        self.clear_notifications()  # else they would come back over the dialog that it opens
         try:
             if not arguments and action_id in OF_AGENT and self.main.board_shown:
                 arguments = (self.main.board.model.chosen,)

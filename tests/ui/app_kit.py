@@ -61,6 +61,11 @@ def three_agents() -> FakeHost:
     return host
 
 
+def notices(app: SynapseApp) -> str:
+    """What is said at the moment: in the status bar, or in toasts if it is too long or a dialog is open."""
+    return "\n".join([app.main.status_bar.notice, *(each.message for each in app._notifications)])
+
+
 def text_of(app: SynapseApp) -> str:
     screen = app.screen
     width, height = app.size

@@ -10,7 +10,7 @@ from synapse_tui.model import AgentSpec
 from synapse_tui.screens.new_agent import NewAgent
 from synapse_tui.screens.palette import Palette
 from synapse_tui.screens.shell import SessionControls
-from tests.ui.app_kit import LEADER, at_main, running, three_agents, until
+from tests.ui.app_kit import LEADER, at_main, notices, running, three_agents, until
 
 
 def burst(app: SynapseApp, *keys: str) -> None:
@@ -50,7 +50,7 @@ async def test_detach_works_while_a_dialog_is_open_and_other_commands_say_what_t
         await pilot.press("f10")
         await until(lambda: isinstance(app.screen, Palette) and app.screen.ready)
         await pilot.press("a", LEADER, "z")
-        assert "close the dialog first" in app.main.status_bar.notice
+        assert "close the dialog first" in notices(app)
         await pilot.press(LEADER, "d")
         assert detached
         assert app.screen.query_one(Input).value == "a", "none of it is typed into the dialog"

@@ -16,7 +16,7 @@ from synapse_tui.screens.composer import Chips, Composer
 from synapse_tui.screens.dialog import Confirm, Report
 from synapse_tui.screens.new_agent import COMMAND, NewAgent
 from synapse_tui.screens.palette import Palette
-from tests.ui.app_kit import LEADER, at_main, exit_bar, running, text_of, three_agents, until
+from tests.ui.app_kit import LEADER, at_main, exit_bar, notices, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 
 CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
@@ -463,7 +463,7 @@ async def test_interrupt_says_when_it_denies_a_permission():
         await pilot.press("enter")
         await until(lambda: at_main(app))
         await pilot.press("f9")
-        assert "1 open question will be denied" in app.main.status_bar.notice
+        assert "1 open question will be denied" in notices(app)
 
 
 @pytest.mark.parametrize(("keys", "key"), [({}, "f1"), ({"help": "f11"}, "f11")])

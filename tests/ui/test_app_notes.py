@@ -89,10 +89,15 @@ async def test_a_warning_is_shown_once_and_not_again_over_what_opens(level):
 
 
 async def test_a_warning_that_does_not_fit_is_a_toast_that_shows_all_of_it():
-    async with running(three_agents(), size=(80, 24)) as (app, _pilot):
+    host = three_agents()
+    task = host.message(CODEX, "look")
+    async with running(host, size=(80, 24)) as (app, _pilot):
         app.notice("a very long story " * 8, "warning")
         await until(lambda: app._notifications)
         assert not app.main.status_bar.notice
+        app.perform("show", task.id)
+        await until(lambda: isinstance(app.screen, MessageDetail))
+        assert not app._notifications, "it does not come back over the dialog"
 
 
 async def test_a_notice_about_a_closed_agent_ends_when_that_is_open():

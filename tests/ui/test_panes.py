@@ -8,7 +8,7 @@ from synapse_tui.app import SynapseApp
 from synapse_tui.model import AgentSpec
 from synapse_tui.screens.main import restore_view, view_state
 from synapse_tui.screens.new_agent import NewAgent
-from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
+from tests.ui.app_kit import LEADER, at_main, notices, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 
 CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
@@ -61,7 +61,7 @@ async def test_a_split_asks_for_an_agent_if_all_are_in_view():
 async def test_a_split_without_room_is_refused(size, layout, key, why):
     async with running(three_agents(), size=size, layout=layout) as (app, pilot):
         await lead(pilot, key)
-        assert why in app.main.status_bar.notice
+        assert why in notices(app)
         assert list(regions(app)) == [CLAUDE]
 
 
