@@ -11,7 +11,7 @@ from synapse_tui.events import SettingsChanged
 from synapse_tui.model import AgentState
 from synapse_tui.screens.composer import Composer
 from synapse_tui.widgets.terminal_view import TerminalView
-from tests.ui.app_kit import LEADER, running, text_of, three_agents, until
+from tests.ui.app_kit import LEADER, notices, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 from tests.ui.settings_kit import Files
 
@@ -132,7 +132,7 @@ async def test_changed_colours_layout_and_sidebar_are_shown_at_once() -> None:
 
 async def choose(app: SynapseApp, theme: str) -> None:
     app.perform("keep_theme", theme)
-    await until(lambda: f"colours: {theme}" in app.main.status_bar.notice)
+    await until(lambda: f"colours: {theme}" in notices(app))
 
 
 @pytest.mark.usefixtures("same_everywhere")
@@ -140,16 +140,16 @@ async def test_colours_of_the_palette_are_kept(tmp_path: Path) -> None:
     files = Files(tmp_path)
     async with running(three_agents(), theme=None, settings_files=files) as (app, pilot):
         await pilot.press("f10", *"colours: drac", "enter")
-        await until(lambda: "saved in ~/.synapse/settings.json" in app.main.status_bar.notice)
+        await until(lambda: "saved in ~/.synapse/settings.json" in notices(app))
         assert app.theme == "synapse-dracula-own"
         assert files.read(files.user) == {"tui": {"theme": "dracula"}}
         files.write(files.local, {"tui": {"theme": "nord"}})
         await choose(app, "light")
-        assert ".synapse/settings.local.json overrides it: nord" in app.main.status_bar.notice
+        assert ".synapse/settings.local.json overrides it: nord" in notices(app)
         files.write(files.user, "{")
         await pilot.pause()
         app.perform("keep_theme", "dark")
-        await until(lambda: "is not valid JSON" in app.main.status_bar.notice)
+        await until(lambda: "is not valid JSON" in notices(app))
         assert app.theme == "iris-dark-own", "for this session"
 
 
