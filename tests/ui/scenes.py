@@ -138,7 +138,8 @@ async def _delivery(pilot: Pilot[None]) -> None:
     sent = app.host.tasks[-1]
     app.host.change(sent.id, delivery=DeliveryState.HELD, reason="permission dialog open")  # type: ignore[attr-defined]
     app.host.events.publish(Notice("codex: the port 8120 is taken; it was opened on 8121", "warning"))
-    await until(lambda: app.screen.query("Toast"))
+    await until(lambda: app.main.agents[2].held == 2)
+    await until(lambda: app.screen.query("Toast") or app.main.status_bar.notice)
 
 
 async def _answer(pilot: Pilot[None]) -> None:
