@@ -148,7 +148,7 @@ async def test_a_lost_focus_is_told_unless_the_composer_is_known_by_the_cursor(t
         def write(data: bytes) -> None:
             written.append(data)
 
-        console.write = write
+        console.process.write = write
         console.focus(True)
         console.focus(False)
         assert written == ([b"\x1b[I", b"\x1b[O"] if told else [b"\x1b[I"])
