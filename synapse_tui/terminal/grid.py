@@ -912,15 +912,23 @@ class Grid(pyte.Screen):
     def repeat(self, count: int | None = None) -> None:
         if self.last_text:
             cluster = last_cluster(self.last_text)
-            self.draw(cluster * self._shortened(count or 1, cluster_width(cluster)))
+            width = max(1, cluster_width(cluster))
+            left = self._shortened(count or 1, width)
+            while left:
+                # What fits into the row is drawn at once; of clusters it is much less work.
+                piece = left if len(cluster) == 1 else min(left, max(1, (self.columns - self.x) // width))
+                self.draw(cluster * piece)
+                left -= piece
 
     def _shortened(self, count: int, width: int) -> int:
         """Reduce a repeat count to one that leaves the same screen: once full, all rows are alike."""
-        full = self.columns * (self.lines + 2)
-        if count <= full:
-            return count
+        if not self.modes.autowrap:
+            return min(count, self.columns)
         room = self.right + 1 - self.left if self.side_margins else self.columns
-        return full + (count - full) % max(1, room // width)
+        full = self.columns + room * (self.lines + 1)
+        if self.modes.grapheme_clusters:  # else a cluster may be drawn over fewer cells
+            full = full // width + 1
+        return count if count <= full else full + (count - full) % max(1, room // width)
 
     # Erasing
 

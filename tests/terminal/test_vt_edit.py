@@ -168,6 +168,11 @@ def test_sgr_0_keeps_the_protection() -> None:
         ("b\x1b[1003b", ["b" * 10] * 3 + ["b" * 4]),
         ("漢\x1b[1003b", ["漢" * 5] * 3 + ["漢" * 4]),
         ("\x1b[?69h\x1b[3;5s\x1b[1;3Hb\x1b[1003b", ["  bbb"] * 3 + ["  bb"]),
+        ("\x1b[?69h\x1b[3;5s\x1b[1;8Hb\x1b[1003b", ["  bbb  bbb", "  bbb", "  bbb", "  bb"]),
+        ("\x1b[?69h\x1b[3;5s\x1b[1;3H漢\x1b[1003b", ["  漢"] * 4),
+        ("e\u0301\x1b[1003b", ["e\u0301" * 10] * 3 + ["e\u0301" * 4]),
+        ("ae\u0301\x1b[12b", ["a" + "e\u0301" * 9, "e\u0301" * 4]),
+        ("e\u0301\x1b[4h\x1b[H\u0301xe\u0301\x1b[3b", ["xe\u0301e\u0301e\u0301e\u0301e\u0301"]),
     ],
 )
 def test_repeat(data: str, shown: list[str]) -> None:

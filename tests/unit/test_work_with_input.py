@@ -78,3 +78,26 @@ def feed(data: bytes) -> int:
         for index in range(0, len(data), 4096):
             terminal.feed(data[index : index + 4096])
     return counted.lines
+
+
+REPEATED = {
+    "a narrow character": "x",
+    "a wide character": "漢",
+    "a cluster": "e\u0301",
+    "an emoji": "👩\u200d👩",
+}
+MARGINS = {
+    "no margins": "",
+    "side margins": "\x1b[?69h\x1b[2;79s",
+    "narrow margins": "\x1b[?69h\x1b[2;3s\x1b[1;2H",
+}
+
+
+@pytest.mark.parametrize("margins", MARGINS)
+@pytest.mark.parametrize("character", REPEATED)
+def test_a_huge_repeat_is_as_much_work_as_writing_the_rows_it_fills(character: str, margins: str) -> None:
+    mode, cells = MARGINS[margins].encode(), 2 if margins == "narrow margins" else 70
+    plain = feed(mode + (b"y" * cells + b"\r\n") * 24 * 20)
+    repeated = feed(mode + f"{REPEATED[character]}\x1b[99999b".encode() * 20)
+    most = 3 if len(REPEATED[character]) == 1 else 20  # clusters are drawn one by one where a row ends
+    assert repeated <= most * plain, f"{plain} lines to write 20 screens of rows, {repeated} to repeat"
