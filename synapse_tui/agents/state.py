@@ -419,8 +419,9 @@ class StateDetector:
             self._candidate, self._candidate_since = state, now
         held = self._candidate_since + wait
         rule = verdict.rule if verdict is not None else None
+        report = self._settle(state, verdict, now, hooked=hinted is not None) if now >= held else None
         self._set_deadline(next_change(self._profile.states, signals, rule), now, held)
-        return self._settle(state, verdict, now, hooked=hinted is not None) if now >= held else None
+        return report
 
     def _suspend(self, now: float) -> StateReport | None:
         self._deadline = None

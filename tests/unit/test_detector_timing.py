@@ -40,6 +40,7 @@ def test_a_dialog_is_announced_from_the_signal_until_it_is_drawn_or_late() -> No
     screen.detector.hooked(HookKind.ASKED, "", screen.now)
     screen.feed("")
     assert (screen.state, announced()) == (WAITING, True)
+    assert screen.detector.deadline == screen.now + ASKS
     screen.wait(ASKS / 2)
     screen.show(CLAUDE_DIALOG)
     assert (screen.state, announced()) == (WAITING, False)
@@ -47,6 +48,7 @@ def test_a_dialog_is_announced_from_the_signal_until_it_is_drawn_or_late() -> No
     screen.wait(ASKS)
     screen.show(*claude())
     assert (screen.state, announced()) == (WAITING, True)
+    assert screen.detector.deadline == screen.now + ASKS
     screen.wait(ASKS + 0.1)
     assert (screen.state, announced()) == (WAITING, False)
 
