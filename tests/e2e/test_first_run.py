@@ -173,6 +173,8 @@ def test_keys_alone(launch: Launch, agents: Ready, dummy_log: Log) -> None:
     terminal.wait_for("bob")
     agents(terminal, 2)
     terminal.keys("C-]", "x")
+    terminal.wait_for("Close bob?")
+    terminal.keys("y")
     terminal.wait_gone("bob")
 
 
