@@ -141,7 +141,7 @@ async def test_a_card_folds_once_the_agent_writes_beneath_it():
         await until(lambda: view.answer.size.height > 2)
         under = view.answer.region.y - view.region.y + 1
         alice.feed(f"\x1b7\x1b[{under + 1};1H◐ drawn anew at rest 9 s\x1b8")
-        await pilot.pause()
+        await until(lambda: view.answer._seen is not None and "drawnanewatrests" in view.answer._seen[1])
         assert not view.answer.folded
         alice.become(AgentState.PROCESSING)
         alice.feed("typed")
