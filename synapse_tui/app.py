@@ -449,6 +449,7 @@ class SynapseApp(Shell):
         pane = self.pane_of(message.view)
         if pane is not None:
             pane.scrolled = message.status
+            self.main.show_scroll_keys()
 
     def on_terminal_view_link_clicked(self, message: TerminalView.LinkClicked) -> None:
         """Copy a link instead of opening it, since the user may be on another machine."""

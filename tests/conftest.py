@@ -17,6 +17,8 @@ import pytest
 from tests.needs import lack
 from tests.postgres_kit import Server, running
 
+WHOLE = ("e2e", "integration")  # folders of tests that start whole programs
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Prepare this process, and all that it starts.
@@ -83,9 +85,10 @@ def _place_among_workers(config: pytest.Config) -> tuple[int, int]:
 
 
 def _deal_out(items: list[pytest.Item], workers: int) -> None:
-    """Mix tests that wait with tests that compute, and give each worker its share of the slow ones first.
+    """Mix tests that wait with tests that compute, and give every second worker its slow ones first.
 
-    In the order of the folders all workers would compute at the same time, and wait for one test at the end.
+    In the order of the folders all workers would wait or compute at the same time. Tests of whole programs
+    come before the last of the others, so that nothing long is left for the end.
     """
     sizes = Counter(item.path.parent for item in items)
     seen: Counter[Path] = Counter()
@@ -97,13 +100,16 @@ def _deal_out(items: list[pytest.Item], workers: int) -> None:
     rest = deque(
         sorted(
             (item for item in items if not item.get_closest_marker("slow")),
-            key=lambda item: places[item.path],
+            key=lambda item: (
+                places[item.path] * (0.85 if item.path.parent.name in ("e2e", "integration") else 1)
+            ),
         )
     )
     total = len(items)
     items.clear()
     for worker in range(workers):  # xdist gives each worker the next part of the list
-        items += slow[worker::workers]
+        if worker % 2 == 0:
+            items += slow[worker // 2 :: (workers + 1) // 2]
         while rest and len(items) < total * (worker + 1) // workers:
             items.append(rest.popleft())
 

@@ -29,7 +29,7 @@ from synapse_tui.widgets.lock_panel import Look
 from synapse_tui.widgets.painting import WholeCompositor
 from synapse_tui.widgets.pane import Delivery, Pane
 from synapse_tui.widgets.sidebar import Sidebar, in_order
-from synapse_tui.widgets.terminal_view import SETTLE_TIME
+from synapse_tui.widgets.terminal_view import SETTLE_TIME, TerminalView
 from synapse_tui.widgets.text import one_line, plural
 from synapse_tui.widgets.tour import TourPanel
 from synapse_tui.widgets.views import AgentView, Numbers, expected_view, progress, view_agents
@@ -420,7 +420,13 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.deck.active = active
         self.tab_bar.active = active
         self.sidebar.active = active
+        self.show_scroll_keys()
         self.show_agents()
+
+    def show_scroll_keys(self) -> None:
+        pane = self.deck.pane(self.active)
+        mode = pane.view.scroll_mode if pane is not None and isinstance(pane.view, TerminalView) else None
+        self.status_bar.scrolling = mode.hints if mode is not None else ()
 
     def on_descendant_focus(self) -> None:
         self.show_agents()

@@ -73,8 +73,8 @@ class NewAgentActions:
         return session.agent_id
 
     async def open_all(self, specs: Sequence[AgentSpec]) -> None:
-        """Open agents one by one; failures are reported and do not stop the others."""
-        reasons = []
+        """Open agents one by one; those that fail are reported together and do not stop the others."""
+        failed: dict[str, list[str]] = {}  # names of agents, by why they did not start
         self._main.expect(specs)
         try:
             for number, spec in enumerate(specs, 1):
@@ -82,13 +82,15 @@ class NewAgentActions:
                 try:
                     await self._open(spec)
                 except SynapseError as error:
-                    reasons.append(describe(error))
-                    self._app.notice_error(error)
+                    failed.setdefault(describe(error), []).append(one_line(spec.name or spec.profile))
                     self._main.expect(specs[number:])
             await self._drawn()
         finally:
             self._main.expect(())
+        reasons = [tr(f"{', '.join(names)} did not start: {reason}") for reason, names in failed.items()]
         self._main.show_reasons(reasons)
+        if reasons:
+            self._app.notice("\n".join(each.replace("\n", "; ") for each in reasons), "error")
 
     async def _drawn(self) -> None:
         """Wait for a redraw, since opening an agent blocks the event loop for a moment."""

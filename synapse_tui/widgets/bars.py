@@ -14,7 +14,7 @@ from synapse_tui.keymap import Keymap, key_label, leader_label
 from synapse_tui.language import tr
 from synapse_tui.model import AgentState
 
-from .fit import Piece, distinct, shorten, width_of
+from .fit import Hint, Piece, distinct, shorten, width_of
 from .segment_bar import SegmentBar
 from .states import DONE, HELD, HOLDS, SPINNER_INTERVAL, spinning, state_mark
 from .text import one_line, plural, since
@@ -54,6 +54,7 @@ class StatusBar(SegmentBar):
     active: reactive[str] = reactive("")  # the active agent, not listed since its pane shows its state
     progress: reactive[str] = reactive("")  # startup progress, if any
     arranging: reactive[bool] = reactive(False)  # whether keys arrange the panes
+    scrolling: reactive[Sequence[Hint]] = reactive(())  # the keys of scroll mode, if the active pane is in it
 
     _expiry: Timer | None = None
     _about: object = None
@@ -87,6 +88,8 @@ class StatusBar(SegmentBar):
         room = width - width_of(right)
         if self.arranging:
             return self._arranging(room), right
+        if self.scrolling:
+            return self._scrolling(room), right
         leader = _hint(LEADER, key_label(self.keymap.leader), "menu")
         return fit_hints(leader, self.keymap, room), right
 
@@ -101,6 +104,14 @@ class StatusBar(SegmentBar):
             hint = _hint("" if action.takes_key else action.id, key, action.hint or tr(action.title).lower())
             if key and width_of(pieces) + width_of(hint) <= room:
                 pieces += hint
+        return pieces
+
+    def _scrolling(self, room: int) -> list[Piece]:
+        pieces = [Piece(tr(" scroll "), "bold $accent")]
+        for hint in self.scrolling:
+            more = _hint("", hint.key, hint.word)
+            if width_of(pieces) + width_of(more) <= room:
+                pieces += more
         return pieces
 
     def notice_pieces(self, room: int) -> list[Piece]:
@@ -277,13 +288,11 @@ class TabBar(SegmentBar):
 
     def _tab(self, agent: AgentView, short: str) -> list[Piece]:
         active = self._is_active(agent)
-        back = " on $select" if active else ""
+        back = "" if not active else " reverse" if self.app.no_color else " on $select"
         mark, target = agent.mark, agent.agent_id
         tip = f"{agent.label}: {agent.state_text}"
         calm = not mark.calls
         name = "bold $ink" if active else "$muted" if calm else "$ink"
-        if active and self.app.no_color:
-            name = "bold reverse"
         number = Piece(f" {agent.number}", f"{'bold $accent' if active else '$faint'}{back}", target, tip)
         label = [Piece(f" {short} ", name + back, target, tip)] if short else []
         bell = [Piece("♪", f"$needs{back}", target)] if agent.rang else []

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum, StrEnum, auto
 from typing import NamedTuple
 
 from synapse_tui.language import tr
 from synapse_tui.terminal.render import cells
 
+from .fit import Hint
 from .viewport import Point, Viewport, logical_rows, text_between, wide_end, wide_start, word_at
 
 
@@ -201,6 +202,17 @@ class ScrollMode:
         elif self.search is not None:
             words.append(f"/{self.search.needle} {self._count()}")
         return " · ".join(words)
+
+    @property
+    def hints(self) -> Sequence[Hint]:
+        """Its most useful keys at the moment."""
+        if self.prompt is not None:
+            return (Hint("Enter", "keep"), Hint("Esc", "cancel"))
+        if self.selection is not None:
+            return (Hint("Enter", "copy"), Hint("Esc", "cancel"), Hint("↑↓←→", "extend"))
+        found = (Hint("n N", "next match"),) if self.search is not None else ()
+        ways = (Hint("↑↓ PgUp", "scroll"), Hint("/", "find"), *found, Hint("v", "select"))
+        return (Hint("Esc", "done"), *ways)
 
     def press(self, key: str, text: str) -> Outcome:
         if self.prompt is not None:

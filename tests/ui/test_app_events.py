@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.app import SynapseApp
 from synapse_tui.driver.events import OuterTerminalChanged, TerminalTooLarge
 from synapse_tui.driver.outer import OuterTerminal
-from synapse_tui.errors import ProfileError, SynapseError
+from synapse_tui.errors import PortsExhausted, ProfileError, SynapseError
 from synapse_tui.events import AgentBell, AgentProcessExited, ClipboardRequested, Notice
 from synapse_tui.host.routing import Receipt
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, Task, TaskState
@@ -36,7 +37,22 @@ async def test_agents_named_at_the_start_are_opened_after_the_first_frame():
         await until(lambda: len(app.main.deck.panes) == 2)
         assert [agent.label for agent in app.main.agents] == ["claude", "bob"]
         assert app.main.active == CLAUDE
-        assert "not on PATH" in app.main.status_bar.notice
+        await until(lambda: any("missing did not start" in text for text in notices(app)))
+
+
+def notices(app: SynapseApp) -> list[str]:
+    shown = [app.main.status_bar.notice, *(each.message for each in app._notifications)]
+    return [text for text in shown if text]
+
+
+async def test_agents_that_do_not_start_are_told_of_once_by_their_names():
+    host = FakeHost()
+    host.fail["open"] = PortsExhausted("no port is free in 8100-8109", "close an agent")
+    specs = [AgentSpec("claude", name=name) for name in ("ann", "ben", "cleo")]
+    async with running(host, specs=specs) as (app, _pilot):
+        await until(lambda: any("did not start" in text for text in notices(app)))
+        [notice] = notices(app)
+        assert notice == "ann, ben, cleo did not start: no port is free in 8100-8109; close an agent"
 
 
 async def test_a_flood_of_news_is_drawn_some_times_and_its_end_is_shown(monkeypatch):

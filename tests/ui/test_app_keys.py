@@ -221,6 +221,31 @@ async def test_a_new_agent_may_be_any_command_line():
         assert host.opened[-1] == AgentSpec("my-bot", "bob", args=("--fast", "a b"), command=command)
 
 
+async def test_the_bottom_row_shows_the_keys_of_scroll_mode():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+
+        def bottom() -> str:
+            return text_of(app).splitlines()[-1]
+
+        host.agents[CLAUDE].feed("some words")
+        await pilot.press("f7")
+        await until(lambda: "Esc done" in bottom() and "/ find" in bottom())
+        await pilot.press("/", *"words")
+        await until(lambda: "Enter keep" in bottom())
+        await pilot.press("enter")
+        await until(lambda: "n N next match" in bottom())
+        await pilot.press("v")
+        await until(lambda: "Enter copy" in bottom())
+        await pilot.press(LEADER, "2")
+        await until(lambda: active(app) == CODEX)
+        assert "menu" in bottom()
+        await pilot.press(LEADER, "1")
+        await until(lambda: "Enter copy" in bottom())
+        await pilot.press("escape", "escape")
+        await until(lambda: "menu" in bottom())
+
+
 async def test_closing_asks_while_the_agent_runs():
     host = three_agents()
     async with running(host) as (app, pilot):
