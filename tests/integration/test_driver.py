@@ -211,6 +211,7 @@ class TestInput:
     async def test_paste_is_whole(self, end):
         text = "one\x1b[A\r\n" + "漢" * 20_000 + "\x03"
         async with running(end) as app:
+            await end.shows(b"the probe")  # the answers to its questions are not to come within the paste
             await end.type_long(b"\x1b[200~" + text.encode() + b"\x1b[201~x")
             await end.until(lambda: app.keys)
             assert app.pastes == [text.replace("\r\n", "\n")]
