@@ -29,12 +29,16 @@ DAEMON = """
 import os, signal, sys, time
 for number in (signal.SIGHUP, signal.SIGTERM):
     signal.signal(number, signal.SIG_IGN)
+told, tell = os.pipe()
 if os.fork():
+    os.close(tell)
+    os.read(told, 1)
     os._exit(0)
 os.setsid()
 if os.fork():
     os._exit(0)
 os.write(1, b"PID %d\\n" % os.getpid())
+os.write(tell, b".")
 null = os.open(os.devnull, os.O_RDWR)
 for number in range(3):
     os.dup2(null, number)
@@ -42,7 +46,8 @@ time.sleep(1000)
 """
 """Leaves its session and its parents, as daemons do, and heeds no polite signal.
 
-Its line is one write: two daemons share a terminal, and unbuffered output is written word by word.
+Its line is one write: two daemons share a terminal, and unbuffered output is written word by word. Its first
+process ends once that is written, so that several daemons tell their pids in the order of their commands.
 """
 
 STARTER = f"""
