@@ -215,20 +215,9 @@ class SessionServer:
             await work(connection, line)
         except SynapseError as error:
             connection.send_error(error)
-        except (MemoryError, RuntimeError) as error:
-            log.exception("a request failed")
-            if isinstance(error, RuntimeError) and "new thread" not in str(error):
-                connection.send_error(SynapseError(f"the host failed: {type(error).__name__}: {error}"))
-                return
-            connection.send_error(
-                SessionError(
-                    "the host has no memory or threads left",
-                    "close agents, or raise its limits: ulimit -v, ulimit -u",
-                )
-            )
         except Exception as error:
             log.exception("a request failed")
-            connection.send_error(SynapseError(f"the host failed: {type(error).__name__}: {error}"))
+            connection.send_error(_failure(error))
 
     # -- requests --------------------------------------------------------------------------------------------
 
@@ -393,6 +382,16 @@ class SessionServer:
             self.idle = True
             why = "its last agent is closed and no terminal shows it"
             self._display.stop(why, wanted=True)
+
+
+def _failure(error: Exception) -> SynapseError:
+    """Return the error that a client is sent when a request fails unexpectedly."""
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "new thread" in str(error)):
+        return SessionError(
+            "the host has no memory or threads left",
+            "close agents, or raise its limits: ulimit -v, ulimit -u",
+        )
+    return SynapseError(f"the host failed: {type(error).__name__}: {error}")
 
 
 def _asker(connection: Connection, line: Line) -> str:
