@@ -64,9 +64,7 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
             columns = _flow(entries, rows)
             widths = [max(map(_width, column)) for column in columns]
             if sum(widths) + GAP * (len(widths) - 1) <= width:
-                return list(zip(widths, columns, strict=True))
-        columns = _flow(entries, most_rows)
-        widths = [max(map(_width, column)) for column in columns]
+                break
         while sum(widths) + GAP * (len(widths) - 1) > width and max(widths) > KEY:
             widths[widths.index(max(widths))] -= 1
         return list(zip(widths, columns, strict=True))
