@@ -44,12 +44,17 @@ def draw(session: FakeSession, draft: str = "") -> None:
     session.feed(COMPOSER.format(row=lines - 2, rule="─" * columns, draft=draft))
 
 
-async def answered(app: SynapseApp, host: FakeHost, text: str = ANSWER, draft: str = "") -> Task:
-    """Ask bob in alice's pane and let him answer."""
+async def asked(app: SynapseApp, host: FakeHost, draft: str = "") -> None:
+    """Ask bob in alice's pane."""
     before = len(host.tasks)
     app.messages.send_mention(ALICE, "bob", "does a test cover rounding?", 3)
     await until(lambda: len(host.tasks) > before and len(app.messages.sent_from(ALICE)) == 1)
     draw(host.agents[ALICE], draft)
+
+
+async def answered(app: SynapseApp, host: FakeHost, text: str = ANSWER, draft: str = "") -> Task:
+    """Ask bob in alice's pane and let him answer."""
+    await asked(app, host, draft)
     task = host.answer(host.tasks[-1].id, text)
     await until(lambda: "answers you" in text_of(app))
     return task
@@ -121,9 +126,7 @@ async def test_a_card_shows_earlier_words_too_if_they_fit():
 async def test_a_card_shows_the_beginning_of_a_reply():
     host = two_agents()
     async with running(host) as (app, _pilot):
-        app.messages.send_mention(ALICE, "bob", "does a test cover rounding?", 3)
-        await until(lambda: len(host.tasks) == 1)
-        draw(host.agents[ALICE])
+        await asked(app, host)
         ended = {"delivery": DeliveryState.DONE, "state": TaskState.COMPLETED, "replied": True}
         host.change(
             host.tasks[-1].id, artifacts=(Artifact("First of all.\n\n" + "Then more. " * 60),), **ended
@@ -201,9 +204,7 @@ async def test_the_fate_of_the_question_stays_in_the_title_until_the_answer():
 async def test_what_was_sent_stays_over_the_composer_until_the_answer_is_there(size):
     host = two_agents()
     async with running(host, size) as (app, _pilot):
-        app.messages.send_mention(ALICE, "bob", "does a test cover rounding?", 3)
-        await until(lambda: len(app.messages.sent_from(ALICE)) == 1)
-        draw(host.agents[ALICE])
+        await asked(app, host)
         await until(lambda: "❯ @bob does a te" in text_of(app))
         await until(lambda: text_of(app).count("→ bob: queued") == 1, "it to leave the title")
         task = host.change(host.tasks[-1].id, delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING)
@@ -222,10 +223,8 @@ async def test_what_was_sent_stays_over_the_composer_until_the_answer_is_there(s
 async def test_what_was_sent_covers_nothing_and_goes_to_the_title():
     host = two_agents()
     async with running(host, (80, 24)) as (app, _pilot):
-        app.messages.send_mention(ALICE, "bob", "does a test cover rounding?", 3)
-        await until(lambda: len(app.messages.sent_from(ALICE)) == 1)
+        await asked(app, host)
         session = host.agents[ALICE]
-        draw(session)
         await until(lambda: "@bob does" in text_of(app))
         lines = session.terminal.lines
         session.feed(f"\x1b7\x1b[{lines - 3};1H◐ Editing a file\x1b8")
@@ -238,9 +237,7 @@ async def test_what_was_sent_covers_nothing_and_goes_to_the_title():
 async def test_what_failed_is_not_waited_for():
     host = two_agents()
     async with running(host, (80, 24)) as (app, _pilot):
-        app.messages.send_mention(ALICE, "bob", "does a test cover rounding?", 3)
-        await until(lambda: len(app.messages.sent_from(ALICE)) == 1)
-        draw(host.agents[ALICE])
+        await asked(app, host)
         await until(lambda: "@bob does" in text_of(app))
         host.change(host.tasks[-1].id, delivery=DeliveryState.FAILED, state=TaskState.FAILED)
         await until(lambda: "× bob: failed" in text_of(app).splitlines()[1])
