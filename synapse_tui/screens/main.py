@@ -166,7 +166,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             self.numbers.follow([*self.numbers.given, session.agent_id])
             await self.deck.mount(pane, before=self._pane_after(session.agent_id))
         self.show_agents()
-        if not self.active:
+        if self.active in ("", session.agent_id):  # who asked for it may have gone there before it had a pane
             self._activate(session.agent_id)
         self.deck.update_shown()
         self.settle()

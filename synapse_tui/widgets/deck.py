@@ -278,6 +278,7 @@ class Deck(FaultTolerant, Container):
             if pane.display is not visible:
                 pane.display = visible
             pane.zoomed = self.zoomed
+            pane.in_focus = pane.agent_id == self.active
             # On the pane, since only that makes Textual invalidate the deck's cached arrangement.
             pane.refresh(layout=True)
         self.refresh()
@@ -289,9 +290,7 @@ class Deck(FaultTolerant, Container):
     def watch_zoomed(self) -> None:
         self.update_shown()
 
-    def watch_active(self, _before: str, active: str) -> None:
-        for pane in self.panes:
-            pane.in_focus = pane.agent_id == active
+    def watch_active(self) -> None:
         self._remember()
         self.update_shown()
 

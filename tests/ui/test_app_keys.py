@@ -413,6 +413,9 @@ async def test_an_agent_that_runs_is_closed_after_asking_and_comes_back_to_its_n
         await pilot.press(LEADER, "u")
         await until(lambda: app.main.active == CODEX)
         assert numbers() == before
+        await until(lambda: [pane.agent_id for pane in app.main.deck.panes if pane.in_focus] == [CODEX])
+        await pilot.press("k")
+        assert bytes(host.agents[CODEX].typed) == b"k"
         assert [agent.agent_id for agent in app.main.agents] == sorted(before, key=lambda one: before[one])
         assert [pane.agent_id for pane in app.main.deck.panes] == [each.agent_id for each in app.main.agents]
 
