@@ -145,7 +145,7 @@ class Keyboard:
 
     def show_leader(self, *, pending: bool) -> None:
         self.leader.pending = pending
-        self._main.set_class(pending, "-leader")
+        self._main.which_key.set_class(pending, "-pending")
 
     def action_leader(self) -> None:
         self.show_leader(pending=not self.leader.pending)
@@ -245,7 +245,7 @@ class Keyboard:
         Only `PASS` and `LITERAL` leave the key to other handlers.
         """
         verdict = self.leader.take(event.key, event.character)
-        self._main.set_class(self.leader.pending and anywhere, "-leader")
+        self._main.which_key.set_class(self.leader.pending and anywhere, "-pending")
         if verdict.step is Step.DO and verdict.action is not None:
             if anywhere or verdict.action.anywhere:
                 self._app.perform(verdict.action.id, *verdict.arguments)

@@ -4,6 +4,8 @@ import asyncio
 from typing import Any
 
 import pytest
+from textual.css.stylesheet import Stylesheet
+from textual.dom import DOMNode
 from textual.events import Key, Paste
 from textual.widgets import OptionList, TextArea
 
@@ -49,6 +51,19 @@ async def test_function_keys_walk_through_the_agents():
         assert bytes(host.agents[GEMINI].typed) == b"x"
         assert host.agents[GEMINI].focused
         assert not host.agents[CLAUDE].focused
+
+
+async def test_the_leader_styles_nothing_but_its_menu(monkeypatch: pytest.MonkeyPatch) -> None:
+    styled: list[DOMNode] = []
+    apply = Stylesheet.apply
+    monkeypatch.setattr(
+        Stylesheet, "apply", lambda sheet, node, **how: (styled.append(node), apply(sheet, node, **how))
+    )
+    async with running(three_agents()) as (app, pilot):
+        styled.clear()
+        await pilot.press(LEADER)
+        assert app.main.which_key.display
+        assert styled == [app.main.which_key]
 
 
 async def test_keys_typed_in_one_go_reach_the_agent_they_were_meant_for():

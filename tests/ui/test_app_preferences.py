@@ -107,7 +107,7 @@ async def test_changed_keys_hold_at_once() -> None:
         await pilot.press(LEADER)
         change(host, **{"tui.leader": "ctrl+g", "tui.keys": {"zoom": ["f12"]}})
         await until(lambda: "^G menu" in text_of(app))
-        assert not app.main.has_class("-leader"), "what the old leader began is over"
+        assert not app.main.which_key.display, "what the old leader began is over"
         assert "F12 zoom" in text_of(app)
         await pilot.press(LEADER, "z")
         assert bytes(host.agents[CLAUDE].typed) == b"\x1dz", "the old leader is for the agent now"
