@@ -31,17 +31,27 @@ def _idle_is_known() -> Iterator[None]:
 @pytest.fixture(autouse=True, scope="package")
 def _style_sheets_are_parsed_once() -> Iterator[None]:
     """Share parsed rules between applications, which never change them: parsing is a third of a start."""
-    parse = Stylesheet._parse_rules
+    parse, parse_rules = Stylesheet.parse, Stylesheet._parse_rules
+    sheets: dict[tuple[object, ...], tuple[list[RuleSet], dict[str, list[RuleSet]]]] = {}
     known: dict[tuple[object, ...], list[RuleSet]] = {}
 
-    def parse_once(sheet: Stylesheet, css: str, *where: Any, **how: Any) -> list[RuleSet]:
+    def parse_once(sheet: Stylesheet) -> None:
+        key = (tuple(sheet.source.items()), frozenset(sheet._variables.items()))
+        if key not in sheets:
+            parse(sheet)
+            sheets[key] = sheet._rules, sheet.rules_map
+        sheet._rules, sheet._rules_map = sheets[key]
+        sheet._require_parse = False
+
+    def parse_rules_once(sheet: Stylesheet, css: str, *where: Any, **how: Any) -> list[RuleSet]:
         key = (css, where, frozenset(how.items()), frozenset(sheet._variables.items()))
         if key not in known:
-            known[key] = parse(sheet, css, *where, **how)
+            known[key] = parse_rules(sheet, css, *where, **how)
         return known[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Stylesheet, "_parse_rules", parse_once)
+        patch.setattr(Stylesheet, "parse", parse_once)
+        patch.setattr(Stylesheet, "_parse_rules", parse_rules_once)
         patch.setattr(RuleSet, "__hash__", object.__hash__)  # the same, without a call of a function
         yield
 
