@@ -542,6 +542,7 @@ class Host:
 
     def _add(self, session: AgentSession, sockets: LoopbackSockets, *, adopted: bool = False) -> None:
         self._agents[session.agent_id] = session
+        self._share_memory()
         self.history.restore(session, release=session.spec.restore or adopted, adopted=adopted)
         # Whoever sees the agent on the screen can find it; its status says until when callers have to wait.
         self._records.add(session, session.spec, project=self.project, served=adopted)
@@ -551,6 +552,10 @@ class Host:
         goes_on = adopted or session.spec.resume or bool(session.told_as)
         self.instructions.expect(session, fresh=not goes_on)
         self.events.publish(AgentAdded(session.agent_id))
+
+    def _share_memory(self) -> None:
+        for session in self._agents.values():
+            session.tasks.share_memory(len(self._agents))
 
     def _served(self, session: AgentSession) -> None:
         if self._agents.get(session.agent_id) is session:
@@ -718,6 +723,7 @@ class Host:
     async def _end(self, agent_id: str) -> AgentSession:
         session = self._session(agent_id)
         del self._agents[agent_id]
+        self._share_memory()
         self._factory.remember_port(session)
         await self._records.remove(agent_id)
         await self._servers.remove(agent_id)

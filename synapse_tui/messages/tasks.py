@@ -6,6 +6,7 @@ import base64
 import binascii
 import dataclasses
 import json
+import sys
 import uuid
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from enum import Enum, auto
 from types import MappingProxyType
 from typing import Any
 
-from synapse_tui.content import Part, TaskMessage, text_of_parts
+from synapse_tui.content import Artifact, Part, TaskMessage, text_of_parts
 from synapse_tui.errors import HistoryError, InvalidValue, MessageError, TaskNotFound
 from synapse_tui.events import EventBus, TaskChanged
 from synapse_tui.model import (
@@ -37,8 +38,10 @@ MAX_REASON = 200
 LOAD_TIMEOUT = 5.0
 """Timeout in seconds for loading the open tasks of earlier sessions."""
 MAX_FINISHED = 500
-MAX_FINISHED_SIZE = 8_000_000
-"""Their maximum total characters; the last task stays whatever its size."""
+MAX_FINISHED_SIZE = 16_000_000
+"""Bytes in memory of the ended tasks of all agents together; each one's last stays, whatever its size."""
+TASK_SIZE = 2000
+"""Bytes of a task with its places in the indexes, without its content."""
 
 
 _WHY_DELIVERY = {
@@ -182,8 +185,9 @@ class TaskStore:
             self._by_purpose,
         )
         self._ended: dict[str, int] = {}
-        """Lengths of the texts of tasks that may be forgotten, in order of their ends."""
+        """Sizes of tasks that may be forgotten, in order of their ends."""
         self._ended_size = 0
+        self._most_size = MAX_FINISHED_SIZE
         self.reply_here: Callable[[Task], bool] = lambda _task: False
         """Delivers the reply to a sender in this host, in the same transaction as the change."""
         self.changes = Changes(self.get, self.flush)
@@ -257,6 +261,11 @@ class TaskStore:
             old, new = new, dataclasses.replace(new, reply=ReplyState.GIVEN)
         self._record(new, _why(old, new))
         return new
+
+    def share_memory(self, agents: int) -> None:
+        """Keep as many ended tasks in memory as is one agent's share of so many agents."""
+        self._most_size = MAX_FINISHED_SIZE // agents
+        self._forget_old()
 
     def publish(self, task_id: str) -> None:
         """Publish a task of which something else has changed, such as its place in the outbox."""
@@ -365,18 +374,36 @@ class TaskStore:
             index.replace(old, task)
         self._ended_size -= self._ended.pop(task.id, 0)
         if task.state.final and task.reply is not ReplyState.DUE:
-            self._ended[task.id] = len(task.text) + sum(len(artifact.text) for artifact in task.artifacts)
+            self._ended[task.id] = _size_in_memory(task)
             self._ended_size += self._ended[task.id]
 
     def _forget_old(self) -> None:
-        while len(self._ended) > self._limit or (
-            self._ended_size > MAX_FINISHED_SIZE and len(self._ended) > 1
-        ):
+        while len(self._ended) > self._limit or (self._ended_size > self._most_size and len(self._ended) > 1):
             oldest = next(iter(self._ended))
             self._ended_size -= self._ended.pop(oldest)
             gone = self._tasks.pop(oldest)
             for index in self._indexes:
                 index.replace(gone, None)
+
+
+def _size_in_memory(task: Task) -> int:
+    """Return about how many bytes a task takes; texts that several of its parts share count once."""
+    size, seen = TASK_SIZE, set[int]()
+    left: list[object] = [task.text, task.reason, task.metadata, *task.messages, *task.artifacts]
+    while left and size < MAX_FINISHED_SIZE:
+        value = left.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        size += sys.getsizeof(value)
+        match value:
+            case TaskMessage() | Artifact() | Part():
+                left += (getattr(value, field.name) for field in dataclasses.fields(value))
+            case Mapping():
+                left += (*value.keys(), *value.values())
+            case list() | tuple():
+                left += value
+    return size
 
 
 def is_awaited(task: Task) -> bool:

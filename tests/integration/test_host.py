@@ -14,6 +14,7 @@ import pytest
 from synapse_tui.a2a.async_client import AsyncClient
 from synapse_tui.a2a.server import AgentServer
 from synapse_tui.addresses import identity_of
+from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import (
     AgentExited,
     AgentNotFound,
@@ -25,8 +26,19 @@ from synapse_tui.errors import (
 )
 from synapse_tui.events import AgentAdded, AgentProcessExited, AgentRemoved, Event, TaskChanged
 from synapse_tui.host import Host
+from synapse_tui.messages import tasks as module
 from synapse_tui.messages.service import by_person, reply_of
-from synapse_tui.model import AgentSpec, AgentState, DeliveryState, Reply, ReplyState, Task, TaskState
+from synapse_tui.model import (
+    USER,
+    AgentSpec,
+    AgentState,
+    DeliveryState,
+    MessageRequest,
+    Reply,
+    ReplyState,
+    Task,
+    TaskState,
+)
 from synapse_tui.registry import Record, Registry
 from tests.integration.host_kit import make_host, open_published, open_ready, records, running
 from tests.waiting import PATIENCE, until
@@ -221,6 +233,27 @@ async def test_an_agent_rests_only_before_an_empty_composer(host: Host) -> None:
     await until(lambda: alice.resting)
     await alice.stop()
     assert not alice.resting
+
+
+async def test_ended_tasks_of_many_agents_take_no_more_memory_than_those_of_one(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def talk(agent: AgentSession) -> None:
+        for _ in range(30):
+            task = agent.tasks.create_outgoing(MessageRequest("x" * 10_000, USER), "elsewhere")
+            agent.tasks.change(task.id, state=TaskState.COMPLETED, reply=ReplyState.GIVEN)
+
+    monkeypatch.setattr(module, "MAX_FINISHED_SIZE", 240_000)
+    one, *others = [await host.open(AgentSpec("dummy", f"a{n}"), columns=80, lines=24) for n in range(4)]
+    for agent in (one, *others):
+        talk(agent)
+    assert [len(agent.tasks) for agent in (one, *others)] == [4] * 4, "of 12 kB each"
+    for agent in others:
+        await host.close(agent.agent_id)
+    talk(one)
+    assert len(one.tasks) == 19
+    await host.open(AgentSpec("dummy", "another"), columns=80, lines=24)
+    assert len(one.tasks) == 9
 
 
 async def test_a_name_is_given_once(host: Host) -> None:

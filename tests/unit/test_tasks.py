@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from synapse_tui.content import Artifact
+from synapse_tui.content import Artifact, Part, TaskMessage
 from synapse_tui.errors import MessageError
 from synapse_tui.events import Event, EventBus
 from synapse_tui.messages import outbox as module
@@ -83,12 +83,33 @@ def test_large_answers_of_ended_tasks_are_forgotten_sooner():
     tasks, _ = book()
     made = [tasks.create(MessageRequest(str(n), USER)) for n in range(6)]
     for task in made:
-        large = Artifact("a line of output\n" * 200_000)
+        large = Artifact("a line of output\n" * 400_000)
         tasks.change(task.id, state=TaskState.COMPLETED, artifacts=(large,))
     assert [task.text for task in tasks] == ["4", "5"]
+    tasks.share_memory(2)
+    assert [task.text for task in tasks] == ["5"]
     huge = tasks.create(MessageRequest("huge", USER))
     tasks.change(huge.id, state=TaskState.COMPLETED, artifacts=(Artifact("x" * 20_000_000),))
     assert [task.text for task in tasks] == ["huge"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "kept"),
+    [
+        (lambda text: {"text": text}, 5),
+        (lambda text: {"text": text + "語"}, 2),  # in which each character takes two bytes
+        (lambda text: {"metadata": {"words": [{"of": [text]}]}}, 5),
+        (lambda text: {"message": TaskMessage("m", "user", (Part("data", data=[text]),))}, 5),
+        (lambda text: {"text": text, "message": TaskMessage("m", "user", (Part(text=text),))}, 5),
+    ],
+)
+def test_all_that_a_task_holds_counts_once(fields, kept):
+    tasks, _ = book()
+    for number in range(8):
+        words = fields(f"{number}" * 3_000_000)
+        task = tasks.create(MessageRequest(**{"text": "", "sender": USER, **words}))
+        tasks.change(task.id, state=TaskState.COMPLETED)
+    assert len(tasks) == kept
 
 
 # -- The order in which messages go ---
