@@ -2,8 +2,9 @@
 
 Output costs its reader far more (parsing, at some MB/s) than its writer. So the time spent in the callbacks
 is measured, and painting is charged (`charge`): all PTYs except the focused one share a budget per tick, the
-focused one has a larger allowance, and a PTY over its budget is not read until the next tick. The kernel's
-PTY buffer then fills up and blocks the flooding program, while keys and quiet agents are unaffected.
+focused one has a larger allowance, and a PTY over its budget is not read until the next tick, or until the
+loop has nothing else to do. The kernel's PTY buffer then fills up and blocks the flooding program, while keys
+and quiet agents are unaffected.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ TICK = 0.016
 BUDGET = 0.004
 FOCUSED_BUDGET = 0.008
 SLICE = 0.002  # Seconds of parsing between two PTYs; determines the read size
+
+FOCUSED_SHARE = 3  # Times the spare time of another PTY that the focused one gets
+SPARE = 0.00005  # Seconds of a turn of the loop up to which nothing else was done in it
+SPARE_AGAIN = 0.002  # Seconds left to others once they had something to do
 
 MAX_READ = 64 * 1024
 MIN_READ = 4 * 1024
@@ -74,6 +79,8 @@ class ReadScheduler:
         self._sources: dict[int, _Source] = {}
         self._waiting: list[_Source] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._spare: asyncio.Handle | None = None
+        self._turn_start = 0.0
 
     def add(
         self, descriptor: int, *, on_data: Callable[[bytes], object], on_hangup: Callable[[], None]
@@ -98,9 +105,8 @@ class ReadScheduler:
             asyncio.get_running_loop().remove_reader(descriptor)
         if self.focused == descriptor:
             self.focused = None
-        if not self._waiting and self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if not self._waiting:
+            self._cancel_timers()
 
     def charge(self, descriptor: int, seconds: float) -> None:
         """Charge a PTY for time spent on its output outside of `on_data`, such as painting."""
@@ -153,8 +159,17 @@ class ReadScheduler:
         self._waiting.append(source)
         self._schedule()
 
-    def _serve(self, source: _Source) -> bool:
+    def _serve(self, source: _Source, *, spare: bool = False) -> bool:
+        """Read and hand on a portion; return whether there may be more. Spare time is not charged."""
         allowance = self._allowance(source)
+        left = allowance.left
+        try:
+            return self._read(source, allowance)
+        finally:
+            if spare:
+                allowance.left = left
+
+    def _read(self, source: _Source, allowance: _Allowance) -> bool:
         if source.unfinished:
             self._hand_on(source, b"")
             return self._sources.get(source.descriptor) is source
@@ -200,9 +215,18 @@ class ReadScheduler:
             source.used *= 0.5 ** min(ticks, 60)
 
     def _schedule(self) -> None:
+        loop = asyncio.get_running_loop()
         if self._timer is None:
             delay = self._tick_start + self._tick - self._clock()
-            self._timer = asyncio.get_running_loop().call_later(max(delay, 0.0), self._serve_waiting)
+            self._timer = loop.call_later(max(delay, 0.0), self._serve_waiting)
+        if self._spare is None:
+            self._watch_turn()
+
+    def _cancel_timers(self) -> None:
+        for handle in (self._timer, self._spare):
+            if handle is not None:
+                handle.cancel()
+        self._timer = self._spare = None
 
     def _serve_waiting(self) -> None:
         """Start a tick: serve waiting sources, the focused one first, then by least use."""
@@ -210,16 +234,39 @@ class ReadScheduler:
         self._new_tick()
         try:
             while (source := self._next()) is not None:
-                self._waiting.remove(source)
-                # Before it is served, since its callbacks may remove it.
-                loop = asyncio.get_running_loop()
-                loop.add_reader(source.descriptor, self._readable, source)
-                if self._serve(source):
-                    loop.remove_reader(source.descriptor)
-                    self._waiting.append(source)
+                self._serve_next(source)
         finally:
             if self._waiting:
                 self._schedule()
+
+    def _watch_turn(self) -> None:
+        self._turn_start = self._clock()
+        self._spare = asyncio.get_running_loop().call_soon(self._use_spare_time)
+
+    def _use_spare_time(self) -> None:
+        """Serve one waiting source if nothing else was done in a whole turn of the loop."""
+        self._spare = None
+        if self._clock() - self._turn_start > SPARE:
+            self._spare = asyncio.get_running_loop().call_later(SPARE_AGAIN, self._watch_turn)
+            return
+        try:
+            if self._waiting:
+                self._serve_next(min(self._waiting, key=self._use), spare=True)
+        finally:
+            if self._waiting:
+                self._watch_turn()
+
+    def _use(self, source: _Source) -> float:
+        return source.used / (FOCUSED_SHARE if source.descriptor == self.focused else 1)
+
+    def _serve_next(self, source: _Source, *, spare: bool = False) -> None:
+        self._waiting.remove(source)
+        # Before it is served, since its callbacks may remove it.
+        loop = asyncio.get_running_loop()
+        loop.add_reader(source.descriptor, self._readable, source)
+        if self._serve(source, spare=spare):
+            loop.remove_reader(source.descriptor)
+            self._waiting.append(source)
 
     def _next(self) -> _Source | None:
         able = [source for source in self._waiting if self._allowance(source).left > 0]
