@@ -215,6 +215,10 @@ class SessionFactory:
 log = logging.getLogger(__name__)
 
 
+RECENT = 200
+"""Finished tasks of each agent among the recent ones."""
+
+
 class _Closed(NamedTuple):
     """A closed agent: what it was, and the contents of its terminal."""
 
@@ -379,10 +383,18 @@ class Host:
 
     @property
     def tasks(self) -> Sequence[Task]:
-        """Recent tasks of all agents, oldest first."""
-        own = (list(agent.tasks) for agent in self._agents.values())
-        every = itertools.chain(itertools.chain.from_iterable(own), self.externals.tasks)
+        """Unfinished and recent tasks of all agents, oldest first."""
+        every = list(self.externals.tasks)
+        for agent in self._agents.values():
+            every += (*agent.tasks.unfinished(), *itertools.islice(agent.tasks.finished(), RECENT))
         return sorted((task for task in every if not task.outgoing), key=lambda task: task.created_at)
+
+    def task(self, task_id: str) -> Task | None:
+        """Return a task of any agent by its id; None if it is only in the history."""
+        for agent in self._agents.values():
+            if task_id in agent.tasks:
+                return agent.tasks.get(task_id)
+        return next((task for task in self.externals.tasks if task.id == task_id), None)
 
     # -- lifecycle -------------------------------------------------------------
 

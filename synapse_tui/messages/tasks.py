@@ -175,6 +175,7 @@ class TaskStore:
         self._by_answered = TaskIndex(lambda task: _word(task.metadata.get("in_reply_to")))
         self._by_followed = TaskIndex(lambda task: (task.follows or None) if not task.state.final else None)
         self._by_purpose = TaskIndex(_purpose)
+        self._unfinished = TaskIndex(lambda task: not _is_over(task) or None)
         self._indexes = (
             self._by_caller,
             self._by_prefix,
@@ -183,6 +184,7 @@ class TaskStore:
             self._by_answered,
             self._by_followed,
             self._by_purpose,
+            self._unfinished,
         )
         self._ended: dict[str, int] = {}
         """Sizes of tasks that may be forgotten, in order of their ends."""
@@ -310,6 +312,14 @@ class TaskStore:
             self._tasks.__getitem__, reversed(self._tasks if caller is None else self._by_caller[caller])
         )
 
+    def unfinished(self) -> Iterator[Task]:
+        """Iterate over the tasks that go on or owe a reply, oldest first."""
+        return map(self._tasks.__getitem__, self._unfinished[True])
+
+    def finished(self) -> Iterator[Task]:
+        """Iterate over the other tasks, the one that ended last first."""
+        return map(self._tasks.__getitem__, reversed(self._ended))
+
     def of_message(self, caller: str, message_id: str) -> Iterator[Task]:
         return map(self._tasks.__getitem__, reversed(self._by_message[caller, message_id]))
 
@@ -373,7 +383,7 @@ class TaskStore:
         for index in self._indexes:
             index.replace(old, task)
         self._ended_size -= self._ended.pop(task.id, 0)
-        if task.state.final and task.reply is not ReplyState.DUE:
+        if _is_over(task):
             self._ended[task.id] = _size_in_memory(task)
             self._ended_size += self._ended[task.id]
 
@@ -404,6 +414,10 @@ def _size_in_memory(task: Task) -> int:
             case list() | tuple():
                 left += value
     return size
+
+
+def _is_over(task: Task) -> bool:
+    return task.state.final and task.reply is not ReplyState.DUE
 
 
 def is_awaited(task: Task) -> bool:

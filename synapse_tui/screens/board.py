@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
-from itertools import groupby, pairwise
+from itertools import groupby, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -119,10 +119,16 @@ class BoardActions:
 
     def _answer_line(self, session: AgentSession, seconds: float) -> str:
         """Return the last words of the answer with which the agent's last turn ended, on one line."""
-        tasks = [task for task in session.tasks if task.state is TaskState.COMPLETED and task.artifacts]
-        if not tasks:
+
+        def answered(tasks: Iterable[Task]) -> Iterator[Task]:
+            return (task for task in tasks if task.state is TaskState.COMPLETED and task.artifacts)
+
+        newest = islice(answered(session.tasks.finished()), 1)
+        last = max(
+            (*newest, *answered(session.tasks.unfinished())), key=lambda task: task.updated_at, default=None
+        )
+        if last is None:
             return ""
-        last = max(tasks, key=lambda task: task.updated_at)
         if (self._main.now() - last.updated_at).total_seconds() > seconds + ANSWERED_SECONDS:
             return ""
         words = last.answer if last.replied else last_words(artifact_words(last.artifacts[-1]))
@@ -180,7 +186,7 @@ class BoardActions:
 
     def _waiting(self, session: AgentSession) -> list[Waiting]:
         labels, now = self._app.labels(), self._main.now()
-        tasks = {task.id: task for task in session.tasks}
+        tasks = {task.id: task for task in session.tasks.unfinished()}
         waiting = [tasks[each.task.id] for each in session.control.waiting() if each.task.id in tasks]
         return [_wait(task, labels, now) for task in waiting if not task.delivery.final]
 
@@ -207,13 +213,12 @@ def _turning_points(passages: Sequence[Passage]) -> list[Passage]:
 
 
 def _has_worked(session: AgentSession) -> bool:
-    return any(each.state is AgentState.PROCESSING for each in session.timeline.passages) or any(
-        session.tasks
-    )
+    worked = any(each.state is AgentState.PROCESSING for each in session.timeline.passages)
+    return worked or len(session.tasks) > 0
 
 
 def _task_line(session: AgentSession, labels: dict[str, str]) -> str:
-    working = [task for task in session.tasks if task.state is TaskState.WORKING]
+    working = [task for task in session.tasks.unfinished() if task.state is TaskState.WORKING]
     if not working:
         return ""
     return tr(f"for {party(working[-1].sender.sender_id, labels)}: {one_line(working[-1].text)}")

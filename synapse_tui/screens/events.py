@@ -76,6 +76,7 @@ class EventReader:
         # external agents whose conversations have changed since they were last shown
         self._changed: set[str] = set()
         self._show_changed_soon = Throttle(self._main.set_timer, self._show_changed)
+        self._show_tasks_soon = Throttle(self._main.set_timer, self._show_tasks)
 
     async def show_all(self) -> None:
         for session in list(self._host.agents.values()):
@@ -210,11 +211,14 @@ class EventReader:
                 detail.update(task)
         for history in self._open(HistoryView):
             history.show_news(task)
+        self._show_tasks_soon()
+        return None
+
+    def _show_tasks(self) -> None:
         for dialog in self._open(ListDialog):
             dialog.show_news()
         for composer in self._open(Composer):
             composer.show_news()
-        return None
 
     @_read.register
     def _locks_changed(self, _event: LocksChanged) -> Pending:

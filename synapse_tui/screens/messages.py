@@ -211,7 +211,8 @@ class MessageActions:
     def follow(self, agent_id: str, receipts: Sequence[Receipt]) -> None:
         self._sent[agent_id] = receipts
         wanted = {receipt.task_id for each in self._sent.values() for receipt in each if receipt.task_id}
-        self._tasks = {task.id: task for task in self._host.tasks if task.id in wanted}
+        found = map(self._host.task, wanted)
+        self._tasks = {task.id: task for task in found if task is not None}
         self._show_delivery(agent_id)
 
     def task_changed(self, task: Task) -> None:
@@ -256,7 +257,7 @@ class MessageActions:
     # Single messages
 
     def find_task(self, task_id: str) -> Task | None:
-        return next((task for task in reversed(self._host.tasks) if task.id == task_id), None)
+        return self._host.task(task_id)
 
     def action_show(self, task_id: str) -> None:
         task = self.find_task(task_id)
@@ -348,9 +349,8 @@ class MessageActions:
         name, sender = self._app.label(agent_id), "" if own else self._app.label(task.sender.sender_id)
 
         def needed() -> bool:
-            held = (each for each in self._host.tasks if each.target == agent_id)
             return self._host.agents.get(agent_id) is agent and any(
-                each.reason.startswith(NO_PROFILE) for each in held
+                each.reason.startswith(NO_PROFILE) for each in agent.tasks.unfinished()
             )
 
         def answered(yes: bool | None) -> None:

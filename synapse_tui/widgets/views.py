@@ -23,6 +23,7 @@ from synapse_tui.model import (
     DeliveryState,
     ExitStatus,
     Sender,
+    Task,
 )
 
 from .states import DONE, ENDED, ENDED_SEEN, HOLDS, NEEDS_YOU, State, state_mark
@@ -206,8 +207,12 @@ def _since_held(view: AgentView, session: AgentSession, now: datetime, clock: fl
     """Let the age of an agent that holds messages be that of the hold, not of its last turn's end."""
     if view.mark is not HOLDS:
         return view
-    began = min(task.entered_at for task in list(session.tasks) if task.delivery is DeliveryState.HELD)
+    began = min(task.entered_at for task in _held(session))
     return replace(view, since=clock - (now - began).total_seconds())
+
+
+def _held(session: AgentSession) -> list[Task]:
+    return [task for task in session.tasks.unfinished() if task.delivery is DeliveryState.HELD]
 
 
 def _view(
@@ -222,7 +227,7 @@ def _view(
     report = session.report
     unread = session.control.unread()
     watch, gave_up = _watch(session)
-    held = [task for task in list(session.tasks) if task.delivery is DeliveryState.HELD]
+    held = _held(session)
     kind = session.agent_type
     known = (name, kind, session.profile.display, f"{kind}-{session.port}", f"{name}-{session.port}")
     unparked = [task.entered_at for task in held if task.reason != HELD_BY_USER]

@@ -40,8 +40,10 @@ from synapse_tui.model import (
     TaskState,
 )
 from synapse_tui.registry import Record, Registry
+from synapse_tui.widgets.views import view_agents
 from tests.integration.host_kit import make_host, open_published, open_ready, records, running
 from tests.waiting import PATIENCE, until
+from tests.work import work
 
 
 async def test_an_agent_is_bound_recorded_and_served_and_all_that_ends_with_it(host: Host) -> None:
@@ -254,6 +256,24 @@ async def test_ended_tasks_of_many_agents_take_no_more_memory_than_those_of_one(
     assert len(one.tasks) == 19
     await host.open(AgentSpec("dummy", "another"), columns=80, lines=24)
     assert len(one.tasks) == 9
+
+
+async def test_what_is_shown_of_tasks_is_as_much_work_after_many_of_them(host: Host) -> None:
+    (agent,) = await open_ready(host, "a")
+
+    def lines_after(count: int) -> int:
+        while len(agent.tasks) < count:
+            task = agent.tasks.create(MessageRequest("hello", USER))
+            agent.tasks.change(task.id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE)
+        with work() as counted:
+            assert host.tasks
+            assert host.task(task.id)
+            view_agents([agent])
+        return counted.lines
+
+    lines_after(20)  # what is done and imported once
+    few, many = lines_after(220), lines_after(490)
+    assert many <= 1.1 * few, f"{few} lines with 220 tasks, {many} with 490"
 
 
 async def test_a_name_is_given_once(host: Host) -> None:

@@ -195,6 +195,18 @@ class FakeWatcher:
         return self.report
 
 
+class FakeTasks(list[Task]):
+    """The tasks of a session, oldest first."""
+
+    def unfinished(self) -> list[Task]:
+        return [task for task in self if not task.state.final]
+
+    def finished(self) -> list[Task]:
+        return sorted(
+            (task for task in self if task.state.final), key=lambda task: task.updated_at, reverse=True
+        )
+
+
 class FakeSession:
     """A session whose terminal shows what the test feeds it."""
 
@@ -227,7 +239,7 @@ class FakeSession:
         """Whether a composer is on the screen, so that mentions are taken."""
         self.draft = ""
         self.sizes: list[tuple[int, int]] = []
-        self.tasks: list[Task] = []
+        self.tasks = FakeTasks()
         self.dialog: Dialog | None = None
         self.tokens: int | None = None
 
@@ -392,6 +404,9 @@ class FakeHost:
         every = [task for session in self.agents.values() for task in session.tasks]
         every += self.externals.tasks
         return sorted(every, key=lambda task: task.created_at)
+
+    def task(self, task_id: str) -> Task | None:
+        return next((task for task in self.tasks if task.id == task_id), None)
 
     def load_servers(self) -> None:
         self.calls.append(("load_servers",))

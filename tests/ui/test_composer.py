@@ -55,6 +55,26 @@ async def test_a_name_that_means_nobody_sends_nothing_to_the_others():
         assert host.calls[-1] == ("send", "alice", "x", "", 3)
 
 
+async def test_changes_of_tasks_are_shown_together_while_a_message_is_written(monkeypatch):
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("f2", *"cod", "comma")
+        task = host.message(CODEX, "hi", delivery=DeliveryState.QUEUED)
+        await until(lambda: "hi" in words(app, "#last"))
+        shown: list[Composer] = []
+        show = Composer.show_news
+
+        def count(view: Composer) -> None:
+            shown.append(view)
+            show(view)
+
+        monkeypatch.setattr(Composer, "show_news", count)
+        for number in range(200):
+            host.change(task.id, delivery=DeliveryState.HELD, reason=f"reason {number}")
+        await until(lambda: "reason 199" in words(app, "#last"))
+        assert len(shown) < 100
+
+
 async def test_all_stands_alone():
     async with running(three_agents()) as (app, pilot):
         await pilot.press("f2", *"ali", "comma", *"all", "comma")
