@@ -100,6 +100,50 @@ def breakable(text: str) -> Iterator[str]:
         yield part
 
 
+_FEW = 2  # wide characters that stand on a last row by themselves only if they must
+
+
+def last_break(text: str, start: int, end: int) -> int:
+    """Return where the last row of a wrapped text begins, if that before it begins at `start`.
+
+    Where it would be one or two wide characters, as of the end of a verb, their phrase goes along. A phrase
+    begins where kana are followed by another script, and after a comma or a blank.
+    """
+    rest = text[end:].rstrip().rstrip(_CLOSING)
+    if not 0 < len(rest) <= _FEW or not all(map(_is_wide, text[end - 1] + rest)):
+        return end
+    least = start + len(rest) + 1  # from here on, all of it has room on the last row
+    for at in range(end - 1, least, -1):
+        before, char = _script(text[at - 1]), _script(text[at])
+        if char not in (before, "") and before and (char != "hiragana" or before == "sign"):
+            return at
+    for at in (end - 2, end - 1, end - 3):
+        if at > least and text[at] not in _CLOSING and all(map(_is_hiragana, text[at:end])):
+            return at
+    return end
+
+
+def _is_wide(char: str) -> bool:
+    import unicodedata  # noqa: PLC0415 - not for English
+
+    return unicodedata.east_asian_width(char) in "WF"
+
+
+def _is_hiragana(char: str) -> bool:
+    return "\u3041" <= char <= "\u3096"
+
+
+def _script(char: str) -> str:
+    """Return what kind of wide character this is; empty for what begins or ends no phrase."""
+    if char in _CLOSING or char == " ":
+        return "sign" if char in "、。，．」』） " else ""
+    if _is_hiragana(char):
+        return "hiragana"
+    if "\u30a1" <= char <= "\u30fa":
+        return "katakana"
+    return "kanji" if _is_wide(char) and char not in _OPENING else ""
+
+
 class Template(NamedTuple):
     """An English text with places for values, and the other language's."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
-from synapse_tui.language import breakable, language, tr
+from synapse_tui.language import breakable, language, last_break, tr
 
 from .output import cells, want_json
 
@@ -61,6 +61,10 @@ def _said(paragraph: str, width: int) -> list[str]:
         if lines[-1] and cells(lines[-1]) + cells(part) > width:
             lines.append("")
         lines[-1] += part if lines[-1] else part.lstrip()
+    if len(lines) > 1:
+        both, at = lines[-2] + lines[-1], len(lines[-2])
+        new = last_break(both, 0, at)
+        lines[-2:] = [both[:new], both[new:]]
     return lines
 
 

@@ -14,7 +14,7 @@ from rich.cells import cell_len, chop_cells, split_graphemes
 from textual import content
 from textual.geometry import Offset
 
-from synapse_tui.language import breakable, tr
+from synapse_tui.language import breakable, last_break, tr
 
 from .fit import shorten
 
@@ -233,7 +233,14 @@ def wrapped_line(line: str, width: int) -> tuple[str, ...]:
             done.append(current.rstrip())
         *full, current = chop_cells(word.lstrip() if current.strip() else word, width) or [""]
         done += full
-    return (*done, current.rstrip()) if current.strip() else tuple(done)
+    if not current.strip():
+        return tuple(done)
+    if done and not text.isascii():
+        at = len(done[-1])
+        both = done[-1] + current
+        new = last_break(both, 0, at)
+        done[-1], current = both[:new].rstrip(), both[new:]
+    return (*done, current.rstrip())
 
 
 def _break_offsets(text: str, width: int, fold: bool = True) -> list[int]:
@@ -255,6 +262,8 @@ def _break_offsets(text: str, width: int, fold: bool = True) -> list[int]:
             offsets.append(start)
         start += len(rest)
         used += cell_len(rest)
+    if offsets:
+        offsets[-1] = last_break(text, offsets[-2] if len(offsets) > 1 else 0, offsets[-1])
     return offsets
 
 

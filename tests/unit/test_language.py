@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from textual.content import Content
 
-import synapse_tui.widgets.text  # noqa: F401 - teaches Textual
 from synapse_tui import language
 from synapse_tui.cli.output import cells
 from synapse_tui.language import Catalogue, breakable, parts_of
+from synapse_tui.widgets.text import wrapped_line  # also teaches Textual
 from tests.command_line import Result, call
 from tests.texts import CATALOGUES, texts
 
@@ -154,3 +154,19 @@ def test_a_line_may_be_broken_around_wide_characters(text: str, parts: list[str]
 )
 def test_textual_breaks_lines_around_wide_characters(text: str, width: int, lines: list[str]) -> None:
     assert [line.plain.rstrip() for line in Content(text).wrap(width)] == lines
+
+
+LONE = re.compile("[\u3041-\u3096]{1,2}[。、]?")
+
+
+def test_no_last_row_is_the_end_of_a_verb_alone() -> None:
+    wide = re.compile("[\u3041-\u30fa\u4e00-\u9fff]$")
+    for width in range(20, 80, 9):
+        for said in CATALOGUE.values():
+            text = " ".join(said.split())
+            rows = wrapped_line(text, width)
+            assert "".join(rows).replace(" ", "") == text.replace(" ", "")
+            assert max(map(cells, rows)) <= width, rows
+            content = [str(row).rstrip() for row in Content(text).wrap(width)]
+            for *_, above, last in (each for each in (rows, content) if len(each) > 1):
+                assert not (LONE.fullmatch(last) and wide.search(above)), (above, last)
