@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import synapse_tui
@@ -41,6 +42,9 @@ REASONS = (
     "host",
     "agents/turns.py",
     "agents/session.py",
+    "agents/dialogs.py",
+    "agents/watch.py",
+    "a2a/external/discovery.py",
     "daemon/display.py",
 )
 """Where the sentences are written that become reasons and notices."""
@@ -63,6 +67,13 @@ FACTS = (
         "killed by {0}",
         "in the inbox",
         "agent exited",
+    ),
+    *(
+        *(f"wants to {verb} {{0}}" for verb in ("run", "reach", "edit", "read", "use")),
+        "1 message waits; it is kept until the agent is opened again.",
+        "{0} messages wait; they are kept until the agent is opened again.",
+        *("stopped by you", "the value must not be empty: Del removes it"),
+        *("asks: {0}", "asks you", "process", "folder", "address", "begins", "stopped"),
     ),
 )
 FROM_CLICK = (
@@ -91,6 +102,7 @@ FROM_CLICK = (
     "Invalid value: {0}",
 )
 """What the library of the command line says."""
+VALUE = "\0"
 ATTRIBUTES = {"TITLE_TEXT", "SUBTITLE", "VERB", "KEYS", "TITLE", "SUB_TITLE"}
 _SAYS = re.compile(r"[A-Za-z]{2}")
 _LOG = re.compile(r"(_?log|logging|re|warnings)\.|text$|execute$")
@@ -116,6 +128,8 @@ def texts() -> dict[str, str]:
         found.setdefault(text, "elsewhere")
     for text in tables():
         found.setdefault(_template([text]), "tables")
+    for text in tables_of_templates():
+        found.setdefault(_template([*chain(*((part, None) for part in text.split(VALUE)))][:-1]), "tables")
     return {text: where for text, where in found.items() if text}
 
 
@@ -278,16 +292,32 @@ def tables() -> Iterator[str]:
     """Return the texts of the tables that are read at run time."""
     from synapse_tui.actions import ACTIONS, BOARD_KEYS, GROUPS
     from synapse_tui.cli.group import TOPICS
-    from synapse_tui.settings.schema import AREAS, SCHEMA
+    from synapse_tui.settings.schema import AREAS, SCHEMA, own_text
+    from tests.profiles import shipped
 
     for action in ACTIONS:
         yield from (action.title, action.help, action.hint)
     yield from (key.hint for key in BOARD_KEYS)
-    for setting in SCHEMA.values():
-        yield from (setting.sentence, setting.help)
+    for key, setting in SCHEMA.items():
+        if setting.sentence != own_text(key.rpartition(".")[2]).sentence:
+            yield from (setting.sentence, setting.help)
+    yield from (profile.description for profile in shipped().profiles.values())
     for topic, commands in TOPICS.items():
         yield from (topic, *commands.values())
     yield from (*GROUPS, *AREAS)
+
+
+def tables_of_templates() -> Iterator[str]:
+    """Return the texts of such tables that have values, each as `VALUE`."""
+    from synapse_tui.dummy.parts import PARTS
+    from synapse_tui.settings.schema import own_text
+
+    own = own_text(VALUE)
+    yield from (own.sentence, own.help)
+    for part in PARTS.values():
+        yield part.hello
+        for pattern, answer in part.answers:
+            yield from (pattern, answer.replace("{text}", VALUE))
 
 
 def main() -> None:

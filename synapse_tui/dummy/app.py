@@ -16,7 +16,7 @@ from typing import Literal
 from synapse_tui import __version__
 
 from .composer import Composer
-from .parts import PARTS
+from .parts import PARTS, invitation
 from .runner import State, StatusSignals, TurnRunner
 from .screen import AlternateScreenPainter, MainScreenPainter, Painter, PanelView, Style, Transcript, panel
 from .script import DIRECTIVES_HELP, HELP, Dialog, directives, permission, question
@@ -318,7 +318,7 @@ class DummyApp:
         self.exit_signal = 0
         self.style = Style(color=options.color)
         self.transcript = Transcript(
-            self.style, options.name, PARTS[options.part].hello if options.part else ""
+            self.style, options.name, PARTS[options.part].greeting if options.part else ""
         )
         self.painter: Painter = (
             AlternateScreenPainter(tty.write, lambda: tty.size[1])
@@ -399,7 +399,7 @@ class DummyApp:
         finished, tail = self.transcript.take(columns)
         view = PanelView(
             composer=self.composer,
-            placeholder=f"Write to {self.options.name}" if self.options.part else PLACEHOLDER,
+            placeholder=invitation(self.options.name) if self.options.part else PLACEHOLDER,
             dialog=self.dialog if self.dialog is not self._undrawn else None,
             working=self.runner.seconds,
             step=self._step,

@@ -1,7 +1,8 @@
 """Parts for the dummy agent: what it says and does in the tour and in the demo.
 
 A text is performed from left to right: words are written, and directives (`script.DIRECTIVES_HELP`) are
-carried out where they stand. `{text}` is what was asked.
+carried out where they stand. `{text}` is what was asked. All of it is said in the language of the person, who
+may ask in it too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from synapse_tui.dataclass import dataclass
+from synapse_tui.language import tr
 
 from .script import DIRECTIVE, SENDER, Directive
 
@@ -29,6 +31,10 @@ class Part:
     hello: str
     answers: tuple[tuple[str, str], ...]
 
+    @property
+    def greeting(self) -> str:
+        return tr(self.hello)
+
     def perform(self, text: str) -> Iterator[str | Directive] | None:
         """Yield the words and directives that answer a message; None if the part has no answer."""
         match = SENDER.match(text)
@@ -36,9 +42,14 @@ class Part:
         if DIRECTIVE.search(asked):
             return None
         for pattern, answer in self.answers:
-            if re.search(pattern, asked, _CUES):
-                return _steps(answer.replace("{text}", " ".join(asked.split())[:160]))
+            if re.search(f"{pattern}|{tr(pattern)}", asked, _CUES):
+                return _steps(tr(answer.replace("{text}", " ".join(asked.split())[:160])))
         return None
+
+
+def invitation(name: str) -> str:
+    """What an agent with a part shows in its empty composer."""
+    return tr(f"Write to {name}")
 
 
 def _steps(text: str) -> Iterator[str | Directive]:

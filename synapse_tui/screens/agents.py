@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, TypeVar
@@ -32,7 +32,7 @@ from synapse_tui.model import AgentState, Task
 from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.states import state_mark
 from synapse_tui.widgets.text import one_line, plural, printable
-from synapse_tui.widgets.views import AgentView, calling
+from synapse_tui.widgets.views import AgentView, calling, in_words, party
 from synapse_tui.wording import duration, moment
 
 from .composer import MessageText
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 CONFIRM_SECONDS = 3.0  # how long a second press confirms
 SHOWN = 20  # past states listed
-_NAME_CELLS = 9
+_NAME_CELLS = 11
 _LEAST_CELLS = 20
 _LINES = 3
 Part = tuple[str, str]
@@ -92,7 +92,8 @@ class AgentActions:
     def waiting_text(self, *agent_ids: str) -> str:
         """Describe what happens to the agents' undelivered messages if they end; empty if there are none."""
         found = (self._host.agents.get(agent_id) for agent_id in agent_ids)
-        return kept_text(sum(len(session.control.every()) for session in found if session is not None))
+        kept = kept_text(sum(len(session.control.every()) for session in found if session is not None))
+        return tr(f"{kept}.") if kept else ""
 
     def action_close_agent(self, agent_id: str = "") -> None:
         """Close an agent, asking first if it runs or has undelivered messages."""
@@ -102,7 +103,7 @@ class AgentActions:
         session, agent = found
         text = _closing(session, agent, self._app.keymap.way("reopen_agent")) if agent.exit is None else ""
         if waiting := self.waiting_text(agent.agent_id):
-            text = f"{text}\n{waiting}.".strip()
+            text = f"{text}\n{waiting}".strip()
 
         def close() -> None:
             self._app.spawn(self._host.close(agent.agent_id))
@@ -146,7 +147,7 @@ class AgentActions:
     def action_explain_state(self, agent_id: str = "") -> None:
         if found := self._find(agent_id):
             session, agent = found
-            text = explanation(session, self._app.today())
+            text = explanation(session, self._app.today(), self._app.labels())
             self._app.ask(Report(tr(f"{agent.label}: why {agent.mark.word}"), text))
 
     def action_continue_agent(self, agent_id: str = "") -> None:
@@ -215,10 +216,10 @@ def _closing(session: AgentSession, agent: AgentView, reopens: str) -> str:
     return f"{tr(f'{agent.label}: {agent.state_text}')}\n{lost} {back}"
 
 
-def explanation(session: AgentSession, now: datetime) -> Callable[[int], Content]:
+def explanation(session: AgentSession, now: datetime, labels: Mapping[str, str]) -> Callable[[int], Content]:
     """Return a renderer of the agent's current state with its reason, and its past states, newest first."""
     found = session.explain()
-    process = session.exit.words if session.exit else tr(f"runs, pid {session.pid}")
+    process = tr(session.exit.words) if session.exit else tr(f"runs, pid {session.pid}")
     about = [
         ("process", process),
         ("folder", str(session.cwd)),
@@ -226,7 +227,7 @@ def explanation(session: AgentSession, now: datetime) -> Callable[[int], Content
     ]
 
     def make(width: int) -> Content:
-        parts = [*_state(found, now, width), *_messages(found, width)]
+        parts = [*_state(found, now, width), *_messages(found, labels, width)]
         parts += [_row(name, value, width) for name, value in about]
         return Content.assemble(*parts, *_timeline(found, now, width)).rstrip()
 
@@ -236,29 +237,29 @@ def explanation(session: AgentSession, now: datetime) -> Callable[[int], Content
 def _state(found: Explanation, now: datetime, width: int) -> list[Part]:
     report = found.report
     mark = state_mark(report.state)
-    since = f"  for {duration(found.seconds)}, since {moment(found.since, now)}\n"
+    since = tr(f"  for {duration(found.seconds)}, since {moment(found.since, now)}\n")
     return [
-        (f"{mark.glyph} {report.state}", f"bold ${mark.colour}"),
+        (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}"),
         (since, "$muted"),
         _row("rule", report.rule, width),
         _row("matched", one_line(report.matched) or tr("nothing on the screen"), width),
-        _row("detail", one_line(report.detail) or tr("none"), width),
+        _row("detail", in_words(one_line(report.detail)) or tr("none"), width),
     ]
 
 
-def _messages(found: Explanation, width: int) -> list[Part]:
-    parts = [_row("task", _task(found.task), width)] if found.task is not None else []
+def _messages(found: Explanation, labels: Mapping[str, str], width: int) -> list[Part]:
+    parts = [_row("task", _task(found.task, labels), width)] if found.task is not None else []
     waiting = f"{len(found.waiting)}: {tr(one_line(found.held_by))}" if found.waiting else tr("no message")
     parts.append(_row("waiting", waiting, width))
     if found.next is not None:
-        parts.append(_row("next", _task(found.next.task), width))
+        parts.append(_row("next", _task(found.next.task, labels), width))
     if found.unread:
-        parts.append(_row("inbox", tr(f"{plural(found.unread, 'message')} unread"), width))
+        parts.append(_row("inbox", plural(found.unread, "unread message"), width))
     return parts
 
 
-def _task(task: Task) -> str:
-    return tr(f"{task.short_id} from {task.sender.sender_id}: {one_line(task.text[:500])}")
+def _task(task: Task, labels: Mapping[str, str]) -> str:
+    return tr(f"{task.short_id} from {party(task.sender.sender_id, labels)}: {one_line(task.text[:500])}")
 
 
 def _timeline(found: Explanation, now: datetime, width: int) -> list[Part]:
@@ -277,7 +278,7 @@ def _passage(passage: Passage, seconds: float, now: datetime, width: int) -> lis
     room = max(_LEAST_CELLS, width - len(when) - 13)
     return [
         (when, "$faint"),
-        (f"{style.glyph} {pad(passage.state, 11)}", f"${style.colour}"),
+        (f"{style.glyph} {pad(style.word, 11)}", f"${style.colour}"),
         (f"{shorten(why, room)}\n", "$muted"),
     ]
 
@@ -445,7 +446,7 @@ class WatchView(Dialog[str]):
 
 
 def watch_text(report: WatchReport) -> Content:
-    head = tr(f"watched {report.count}") if report.on else f"{report.state.value} {report.count}"
+    head = tr(f"watched {report.count}") if report.on else f"{tr(report.state.value)} {report.count}"
     helped = tr(f", {report.helped} helped") if report.helped else ""
     parts: list[tuple[str, str]] = [
         (f"{head}{helped}", "bold $accent"),

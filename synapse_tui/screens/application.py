@@ -175,7 +175,7 @@ class ApplicationActions:
         if working:
             lines.append(tr(f"{working} of them {'is' if working == 1 else 'are'} still working."))
         if waiting:
-            lines.append(f"{waiting}.")
+            lines.append(waiting)
         text, yes = "\n".join(lines), tr(f"Stop {count} and quit") if live else tr("Quit")
         if self._app.session is None:
             question = Confirm(tr("Quit synapse-tui?"), text, yes)

@@ -24,7 +24,7 @@ from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.states import delivery_mark, state_mark
 from synapse_tui.widgets.strips import measured, style_words
 from synapse_tui.widgets.text import last_words, markdown_line, one_line, plural, since
-from synapse_tui.widgets.views import HELD_LONG, AgentView, party, subject
+from synapse_tui.widgets.views import HELD_LONG, AgentView, in_words, party, subject
 
 from .shell import Shell
 
@@ -103,7 +103,7 @@ class BoardActions:
             dialog = session.dialog
             what = doing(
                 agent,
-                asks=dialog.asks if dialog is not None else "",
+                asks=tr(dialog.asks) if dialog is not None else "",
                 answer=self._answer_line(session, seconds),
                 task=_task_line(session, self._app.labels()),
             )
@@ -246,7 +246,7 @@ def _message(task: Task, labels: dict[str, str], now: datetime) -> Happening:
 
 def _passage(passage: Passage, who: str, now: datetime) -> Happening:
     mark = state_mark(passage.state)
-    about = subject(one_line(passage.report.detail)) if passage.state in CALLING else ""
+    about = in_words(subject(one_line(passage.report.detail))) if passage.state in CALLING else ""
     word = tr("done") if passage.state is AgentState.READY else mark.word
     text = f"{word}: {about}" if about else word
     return Happening(_age(passage.at, now), mark.glyph, mark.colour, who, text)

@@ -58,7 +58,7 @@ class Demo:
     async def _message(self) -> None:
         about: Runs = [(tr("Type to the agent in focus as in a bare terminal: it gets to work, "), "")]
         self._caption(tr("They write to one another"), [*about, (tr("and asks another one."), "bold $ink")])
-        await self._type("mia", "add totals to the cart", enter=True)
+        await self._type("mia", tr("add totals to the cart"), enter=True)
         await self._until(lambda: self._done("mia", "leo"))
         await self._read()
 
@@ -68,8 +68,8 @@ class Demo:
             (tr("leo is refused."), "bold $ink"),
         ]
         self._caption(tr("One writer for each file"), about)
-        await self._type("ada", "@leo test the totals", enter=True)
-        await self._type("ada", "mention the new")  # meanwhile, so that the next scene can begin
+        await self._type("ada", tr("@leo test the totals"), enter=True)
+        await self._type("ada", tr("mention the new"))  # meanwhile, so that the next scene can begin
         await self._until(lambda: self._done("ada", "leo"))
         await self._read()
 
@@ -84,7 +84,7 @@ class Demo:
         self._caption(
             tr("Your draft is safe"), [(tr("Your line goes first, and the message right after it."), "")]
         )
-        await self._type("ada", " totals", enter=True)
+        await self._type("ada", tr(" totals"), enter=True)
         await self._until(lambda: self._done("leo", "ada"))
         await self._read()
 
@@ -94,7 +94,7 @@ class Demo:
             (tr("No message answers a dialog."), "bold $ink"),
         ]
         self._caption(tr("Only you give permission"), about)
-        await self._type("mia", "@tom clean up", enter=True)
+        await self._type("mia", tr("@tom clean up"), enter=True)
         await self._until(lambda: self._is("tom", AgentState.WAITING))
         await self._read()
         for _ in TEAM:

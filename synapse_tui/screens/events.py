@@ -30,6 +30,7 @@ from synapse_tui.events import (
 from synapse_tui.language import tr
 from synapse_tui.model import AgentState
 from synapse_tui.widgets.text import plural
+from synapse_tui.widgets.views import in_words
 
 from .agents import WatchView
 from .answers import Answers
@@ -131,7 +132,7 @@ class EventReader:
         if before is AgentState.WAITING and state is not before:
             self._main.status_bar.over(("dialog", event.agent_id))
         if state in CALLS and before is not state:
-            self._call(event.agent_id, event.report.detail or CALLS[state])
+            self._call(event.agent_id, in_words(event.report.detail) or CALLS[state])
         elif state is AgentState.READY and before in (AgentState.PROCESSING, AgentState.WAITING):
             self._main.set_timer(FINISHED_SECONDS, lambda: self._finished(event.agent_id))
         session = self._host.agents.get(event.agent_id)

@@ -174,7 +174,7 @@ class AddExternal(Form[str]):
         yield label(tr("Alias"))
         yield Input(id="alias", placeholder=tr("from its name"), compact=True)
         yield label(tr("Environment variable with a bearer token"))
-        yield Input(id="token", placeholder="none", max_length=100, compact=True)
+        yield Input(id="token", placeholder=tr("none"), max_length=100, compact=True)
         yield label(tr("Header"))
         yield Input(
             id="header", placeholder=tr("none, or NAME: VALUE"), max_length=4000, compact=True, password=True
@@ -247,7 +247,7 @@ class AddExternal(Form[str]):
 
 def offer_text(offer: Candidate) -> Content:
     return Content.assemble(
-        *((f"▲ {one_line(warning)}\n", "$needs") for warning in offer.warnings),
+        *((f"▲ {tr(one_line(warning))}\n", "$needs") for warning in offer.warnings),
         card_text(offer.agent, brief=True),
     )
 
@@ -255,9 +255,10 @@ def offer_text(offer: Candidate) -> Content:
 def card_text(agent: ExternalAgent, *, brief: bool = False) -> Content:
     left_out = ("card hash", "added", "last seen", "card") if brief else ()
     parts: list[tuple[str, str]] = []
-    for name, value in agent.facts():
-        if name not in left_out:
-            parts += [(pad(tr(name), 13), "$muted"), (f"{one_line(value)}\n", "$ink")]
+    facts = [(tr(name), one_line(value)) for name, value in agent.facts() if name not in left_out]
+    widest = max(cell_len(name) for name, _value in facts) + 2
+    for name, value in facts:
+        parts += [(pad(name, widest), "$muted"), (f"{value}\n", "$ink")]
     if agent.description:
         parts += [("\n", ""), (f"{agent.description}\n", "$ink")]
     skills = agent.skills()

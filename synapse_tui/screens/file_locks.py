@@ -186,7 +186,7 @@ class FileDialog(Dialog[str]):
             yield Static("", id="story", markup=False)
 
     def buttons(self) -> ComposeResult:
-        yield Button("Release (r)", id="release_lock", compact=True)
+        yield Button(tr("Release (r)"), id="release_lock", compact=True)
         yield Button(tr("Lock it myself (t)"), id="take_lock", compact=True)
         yield Button(tr("Copy path (c)"), id="copy_path", compact=True)
         yield Button(tr("Close"), id="close", compact=True)

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+from rich.cells import cell_len
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, VerticalScroll
@@ -31,7 +32,7 @@ from synapse_tui.widgets.option_lists import SearchInput
 from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.states import delivery_mark
 from synapse_tui.widgets.text import one_line, plural, printable
-from synapse_tui.widgets.views import proof
+from synapse_tui.widgets.views import named, party, proof
 from synapse_tui.wording import duration, moment
 
 from .composer import Draft
@@ -45,12 +46,11 @@ TYPING = 0.06  # delay before searching for the typed text
 NEWS = (0.4, 3.0)
 OFF = tr("history is off (env.SYNAPSE_HISTORY_ENABLED): tasks are dropped once they ended and were reported")
 MOST = 40_000  # maximum characters shown of a task; copy and export are complete
-_NAME = 10
 ANY = ""
 STATES: Mapping[str, tuple[str, tuple[TaskState, ...]]] = {
     ANY: (tr("any state"), ()),
-    "open": (tr("open"), (TaskState.SUBMITTED, TaskState.WORKING, TaskState.INPUT_REQUIRED)),
-    "completed": (tr("completed"), (TaskState.COMPLETED,)),
+    "open": (tr("unfinished"), (TaskState.SUBMITTED, TaskState.WORKING, TaskState.INPUT_REQUIRED)),
+    "completed": (tr("done"), (TaskState.COMPLETED,)),
     "failed": (tr("failed"), (TaskState.FAILED, TaskState.REJECTED)),
     "canceled": (tr("canceled"), (TaskState.CANCELED,)),
 }
@@ -150,10 +150,10 @@ class HistoryView(Dialog[None]):
                 yield Static("", id="story", markup=False)
 
     def buttons(self) -> ComposeResult:
-        yield Button("Again (r)", id="again", compact=True)
+        yield Button(tr("Again (r)"), id="again", compact=True)
         yield Button(tr("Copy answer (c)"), id="copy-answer", compact=True)
-        yield Button("Message (m)", id="copy-message", compact=True)
-        yield Button("Export (e)", id="export", compact=True)
+        yield Button(tr("Message (m)"), id="copy-message", compact=True)
+        yield Button(tr("Export (e)"), id="export", compact=True)
         yield Button(tr("Close"), id="close", compact=True)
 
     def on_mount(self) -> None:
@@ -280,7 +280,9 @@ class HistoryView(Dialog[None]):
         record = self.list.marked
         self.set_class(self._reading, "-reading")
         if self.has_class("-beside") or self._reading:
-            text = Content("") if record is None else story_text(record, self._story, self._actions.now())
+            text = Content("")
+            if record is not None:
+                text = story_text(record, self._story, self._actions.now(), self._actions.labels())
             self.query_one("#story", Static).update(text)
 
     @on(HistoryList.Opened)
@@ -318,11 +320,17 @@ class HistoryView(Dialog[None]):
         self.choose(replace(self.filters, everywhere=not self.filters.everywhere))
 
     def action_pick(self, name: str) -> None:
-        seen = {row.task.target: one_line(row.task.target) for row in self.list.rows if row.task.target}
+        labels = self._actions.labels()
+        seen = {row.task.target: named(row.task.target, labels) for row in self.list.rows if row.task.target}
         title, options = {
             "agent": (
                 tr("Agent"),
-                {ANY: tr("any agent"), **self._actions.agent_types(), **seen, **self._actions.labels()},
+                {
+                    ANY: tr("any agent"),
+                    **self._actions.agent_types(),
+                    **seen,
+                    **{each: named(each, labels) for each in labels},
+                },
             ),
             "state": (tr("State"), {key: word for key, (word, _) in STATES.items()}),
             "span": (tr("Created in"), {key: word for key, (word, _) in SPANS.items()}),
@@ -372,7 +380,7 @@ class HistoryView(Dialog[None]):
     # Texts
 
     def _label(self) -> None:
-        chosen = self.filters.labels(one_line(self._actions.project.name))
+        chosen = self.filters.labels(one_line(self._actions.project.name), self._actions.labels())
         keys = {"project": "p", "agent": "g", "state": "s", "span": "t"}
         for name, text in chosen.items():
             button = self.query_one(f"#by-{name}", Button)
@@ -438,24 +446,26 @@ class Filters:
         chosen = {"agent": self.agent, "state": self.state, "span": self.span} | {name: key}
         return Filters(self.query, self.everywhere, **chosen)
 
-    def labels(self, project: str) -> dict[str, str]:
+    def labels(self, project: str, names: Mapping[str, str]) -> dict[str, str]:
         return {
             "project": tr("all projects") if self.everywhere else project,
-            "agent": self.agent.removeprefix("synapse-") or tr("any agent"),
+            "agent": party(self.agent, names) if self.agent else tr("any agent"),
             "state": STATES[self.state][0],
             "span": SPANS[self.span][0],
         }
 
 
-def story_text(record: Record, story: Story | None, now: datetime) -> Content:
+def story_text(record: Record, story: Story | None, now: datetime, labels: Mapping[str, str]) -> Content:
     task, mark = record.task, delivery_mark(record.task)
     parts: list[tuple[str, str]] = [
         (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}"),
         (f"  {tr(one_line(task.reason))}" if task.reason else "", f"${mark.colour}"),
         ("\n", ""),
     ]
-    for name, value in _facts(record, now):
-        parts += [(pad(name, _NAME), "$faint"), (f"{value}\n", "$muted")]
+    facts = _facts(record, now, labels)
+    widest = max(cell_len(name) for name, _value in facts) + 2
+    for name, value in facts:
+        parts += [(pad(name, widest), "$faint"), (f"{value}\n", "$muted")]
     parts.append(("\n", ""))
     parts += _short(said(task))
     text = Content.assemble(*parts)
@@ -472,12 +482,12 @@ def copied(task: Task, what: str) -> str:
     return task.text if what == "message" else task.answer
 
 
-def _facts(record: Record, now: datetime) -> list[tuple[str, str]]:
+def _facts(record: Record, now: datetime, labels: Mapping[str, str]) -> list[tuple[str, str]]:
     task = record.task
     facts = [
         (tr("task"), task.id),
-        (tr("from"), f"{one_line(task.sender.sender_id)}{proof(task.sender)}"),
-        (tr("to"), one_line(task.target)),
+        (tr("from"), f"{named(task.sender.sender_id, labels)}{proof(task.sender)}"),
+        (tr("to"), named(task.target, labels)),
         (tr("project"), short_path(Path(record.project))),
         (tr("created"), moment(task.created_at, now)),
     ]

@@ -29,8 +29,8 @@ from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.pane import Delivery
 from synapse_tui.widgets.states import Mark, delivery_mark, step_mark
 from synapse_tui.widgets.text import one_line, plural, printable
-from synapse_tui.widgets.views import party, proof
-from synapse_tui.wording import moment, task_word
+from synapse_tui.widgets.views import named, party, proof
+from synapse_tui.wording import moment
 
 from .composer import Composer, Draft, Recipient, last_lines, recipients
 from .dialog import Dialog, ListDialog, Row
@@ -494,6 +494,7 @@ class MessageDetail(Dialog[str]):
     ) -> None:
         super().__init__(f"{party(task.sender.sender_id, labels)} → {party(task.target, labels)}")
         self.message = task
+        self._labels = labels
         self._read_steps = steps
         self._now = now
         self._timeline = Content("")
@@ -503,7 +504,7 @@ class MessageDetail(Dialog[str]):
 
         answer = "\n\n---\n\n".join(printable(artifact_words(each)) for each in self.message.artifacts)
         with VerticalScroll(classes="body"):
-            yield Static(detail_text(self.message), id="detail", markup=False)
+            yield Static(detail_text(self.message, self._labels), id="detail", markup=False)
             if answer:
                 yield Static(
                     Content.styled(f"\n{_answer_head(*self.message.artifacts)}", "bold $accent"), markup=False
@@ -542,7 +543,7 @@ class MessageDetail(Dialog[str]):
             choices["send_now"] = tr("Send again now (s)") if uncertain else tr("Send now (s)")
             if not uncertain and task.reason != IN_INBOX:
                 held = task.reason in (HELD_BY_USER, BEFORE_RESTART) or task.reason.startswith(NO_PROFILE)
-                choices["hold"] = "Release (h)" if held else "Hold (h)"
+                choices["hold"] = tr("Release (h)") if held else tr("Hold (h)")
         if not task.state.final:
             choices["cancel"] = tr("Cancel message (c)")
         else:
@@ -552,7 +553,7 @@ class MessageDetail(Dialog[str]):
     def update(self, task: Task) -> None:
         before = self._choices(), self.message.artifacts
         self.message = task
-        self.query_one("#detail", Static).update(detail_text(task))
+        self.query_one("#detail", Static).update(detail_text(task, self._labels))
         self._read()
         if (self._choices(), task.artifacts) != before:
             self.refresh(recompose=True)
@@ -565,15 +566,16 @@ class MessageDetail(Dialog[str]):
         self.dismiss(button if button in self._choices() else None)
 
 
-def detail_text(task: Task) -> Content:
-    mark, word = delivery_mark(task), task_word(task.state, task.delivery)
+def detail_text(task: Task, labels: Mapping[str, str]) -> Content:
+    mark = delivery_mark(task)
+    sender = f"{named(task.sender.sender_id, labels)}{proof(task.sender)}"
     parts: list[tuple[str, str]] = [
         (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}"),
         (f"  {tr(printable(task.reason))}\n" if task.reason else "\n", f"${mark.colour}"),
-        (f"priority {task.priority} · task {task.short_id} · {word} · ", "$muted"),
+        (tr(f"priority {task.priority} · task {task.short_id} · "), "$muted"),
         (f"{task.created_at.astimezone():%H:%M:%S}", "$muted"),
         (tr(f" · continues task {task.follows[:8]}") if task.follows else "", "$muted"),
-        (tr(f"\nfrom {printable(task.sender.sender_id)}{proof(task.sender)} to {task.target}\n\n"), "$muted"),
+        (tr(f"\nfrom {sender} to {named(task.target, labels)}\n\n"), "$muted"),
         *asked(task),
     ]
     return Content.assemble(*parts)

@@ -162,7 +162,7 @@ class Launcher(Dialog[list[AgentSpec]]):
 def _row(profile: Profile, width: int) -> Content:
     return Content.assemble(
         (pad(profile.display or profile.name, width), "bold $ink"),
-        (one_line(profile.description) or profile.command, "$muted"),
+        (tr(one_line(profile.description)) or profile.command, "$muted"),
     )
 
 
@@ -231,7 +231,7 @@ class NewAgent(Form[str]):
     def _name_field(self, event: OptionList.OptionHighlighted) -> None:
         command = event.option_id == COMMAND
         self.query_one("#args-label", Static).update(tr("Command line") if command else tr("Arguments"))
-        self.query_one("#args", Input).placeholder = "./my-agent --fast" if command else "none"
+        self.query_one("#args", Input).placeholder = "./my-agent --fast" if command else tr("none")
 
     @on(EnterList.Confirmed)
     def submit(self) -> None:

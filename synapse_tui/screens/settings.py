@@ -31,7 +31,7 @@ from synapse_tui.settings.files import (
     value_lines,
     value_text,
 )
-from synapse_tui.settings.schema import AREAS, TABLES
+from synapse_tui.settings.schema import AREAS, NOTHING, TABLES, Setting
 from synapse_tui.settings.watch import FileWatch
 from synapse_tui.widgets.agent_rows import BESIDE
 from synapse_tui.widgets.fit import Hint, Piece, line, pad, shorten
@@ -45,7 +45,7 @@ from .dialog import Dialog, EnterList, label
 from .shell import Shell
 
 ALL = tr("All, by name")
-LAYER_CELLS = max(map(len, LAYER_WORDS.values()))
+LAYER_CELLS = max(map(cell_len, LAYER_WORDS.values()))
 LEAST_VALUE = 8  # cells left for a value before its sentence is shortened
 
 
@@ -56,7 +56,7 @@ def sentence_row(entry: Entry, width: int, *, chosen: bool, by_name: bool, boxed
     """
     before, value, after = entry.words
     if by_name:
-        before, value, after = entry.key, value_text(entry.setting, entry.value), ""
+        before, value, after = entry.key, value_words(entry.setting, entry.value), ""
     sign = " ▾" if options_of(entry) else ""
     room = width - sum(map(cell_len, (before, after, sign))) - 8 - 2 * bool(after)
     text = f"{shorten(one_line(value), max(LEAST_VALUE, room))}{sign}"
@@ -71,6 +71,11 @@ def sentence_row(entry: Entry, width: int, *, chosen: bool, by_name: bool, boxed
     origin = LAYER_WORDS[entry.origin]
     second = [Piece(f"  {entry.key}   {origin}" if chosen else "", "$faint", cut="end")]
     return Content("\n").join([line(width, first, mark), line(width, second)])
+
+
+def value_words(setting: Setting, value: object) -> str:
+    text = value_text(setting, value)
+    return tr(text) if text == NOTHING else text
 
 
 def options_of(entry: Entry) -> tuple[str, ...]:
@@ -90,10 +95,10 @@ def option_row(entry: Entry, value: str) -> Content:
 
 def about(entry: Entry, survey: Survey) -> Content:
     setting = entry.setting
-    default = one_line(value_text(setting, setting.default))
+    default = one_line(value_words(setting, setting.default))
     hint = HINTS.get(setting.kind, "")
     lines = [
-        Content.styled(tr(setting.help), "$ink"),
+        Content.styled(tr(setting.help).replace("`", ""), "$ink"),
         Content.assemble(
             (f"{hint} · " if hint else "", "$faint"),
             (tr(f"default {default}"), "$faint"),
@@ -109,12 +114,12 @@ def says(entry: Entry, survey: Survey) -> Content:
     if entry.origin == "environment":
         parts += [
             (f"${entry.variable} ", "$muted"),
-            (value_text(entry.setting, entry.value), "bold $ink"),
+            (value_words(entry.setting, entry.value), "bold $ink"),
         ]
     if entry.kept and entry.origin in survey.files:
         parts += [
             (f"{LAYER_WORDS[entry.origin]} ", "$muted"),
-            (one_line(value_text(entry.setting, entry.value)), "bold $ink"),
+            (one_line(value_words(entry.setting, entry.value)), "bold $ink"),
             (tr(f" unchanged: {entry.kept}"), "$needs"),
         ]
     for layer, value in reversed(list(entry.given.items())):
@@ -122,7 +127,7 @@ def says(entry: Entry, survey: Survey) -> Content:
         parts += [
             (" · " if parts else "", "$faint"),
             (f"{LAYER_WORDS[layer]} ", "$muted"),
-            (one_line(value_text(entry.setting, value)), "bold $ink" if counts else "$faint strike"),
+            (one_line(value_words(entry.setting, value)), "bold $ink" if counts else "$faint strike"),
         ]
         if not survey.files[layer].trusted:
             parts.append((tr(" (not trusted yet)"), "$needs"))
@@ -130,7 +135,7 @@ def says(entry: Entry, survey: Survey) -> Content:
 
 
 def layer_row(entry: Entry, survey: Survey, layer: Layer, *, chosen: bool) -> Content:
-    now = one_line(value_text(entry.setting, entry.given[layer])) if layer in entry.given else ""
+    now = one_line(value_words(entry.setting, entry.given[layer])) if layer in entry.given else ""
     return Content.assemble(
         (" ● " if chosen else " ○ ", "$accent" if chosen else "$faint"),
         (pad(LAYER_WORDS[layer], LAYER_CELLS), "bold $ink" if chosen else "$ink"),
@@ -485,7 +490,7 @@ class SettingsScreen(Dialog[None]):
             field.text = "\n".join(value_lines(value))
         elif isinstance(field, Input):
             secret = is_secret(setting.key)
-            there = value_text(setting, value) if value else "none"
+            there = value_words(setting, value)
             field.password = secret
             field.placeholder = tr(f"{there}; type to replace") if secret else tr("empty")
             field.value = "" if secret else str(value)
@@ -664,7 +669,7 @@ class SettingsScreen(Dialog[None]):
 def _outcome(entry: Entry, now: Survey, layer: Layer, trouble: str) -> str:
     name = now.name(layer)
     if layer in entry.given:
-        said = tr(f"{entry.key} is {value_text(entry.setting, entry.given[layer])} in {name}")
+        said = tr(f"{entry.key} is {value_words(entry.setting, entry.given[layer])} in {name}")
     else:
         said = tr(f"{entry.key} was removed from {name}")
     obstacle = now.obstacle(entry, layer) if layer in entry.given else ""

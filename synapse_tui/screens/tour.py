@@ -22,6 +22,7 @@ from synapse_tui.keymap import key_label, leader_label
 from synapse_tui.language import tr
 from synapse_tui.model import DEMO_AGENTS, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.widgets.fit import Hint, pad
+from synapse_tui.widgets.states import delivery_mark
 from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import one_line
 from synapse_tui.widgets.tour import ROOMY, Page, Runs
@@ -150,7 +151,7 @@ class Tour:
         self._known = {task.id for task in self._host.tasks}
         self._step = Step(number)
         if number == STEPS:
-            self._write(ALICE, BOB, REQUEST)
+            self._write(ALICE, BOB, tr(REQUEST))
         elif number == INSTALL:
             self._remember()
         self.look()
@@ -181,7 +182,7 @@ class Tour:
             step.receiver = next((session.name for session in drafts if session.reading().draft), "")
             if step.receiver:
                 step.phase = Phase.RUNS
-                self._write(_other(step.receiver), step.receiver, MEANWHILE)
+                self._write(_other(step.receiver), step.receiver, tr(MEANWHILE))
         delivered = step.message is not None and (
             step.message.delivery in (DeliveryState.SUBMITTED, DeliveryState.DONE) or step.message.state.final
         )
@@ -377,7 +378,7 @@ class Tour:
         if step.phase is Phase.ASKS or step.message is None:
             held = step.message is not None and step.message.delivery is DeliveryState.HELD
             why = tr("It is held until bob's composer is empty.") if held else tr("One moment: bob reads it.")
-            return Page(title, [[(tr(f"alice asks bob: {REQUEST}."), "")]], why)
+            return Page(title, [[(tr(f"alice asks bob: {tr(REQUEST)}."), "")]], why)
         if self._active_name() != BOB:
             way = self._app.keymap.way("next_waiting")
             about = [(tr("bob needs you"), "bold $needs"), (tr(": it may want to delete a folder.  "), "")]
@@ -426,7 +427,7 @@ class Tour:
 
 def _fate(task: Task) -> Runs:
     reason = f": {tr(one_line(task.reason))}" if task.reason else ""
-    return [(tr("On its way to bob: "), ""), (f"{task.delivery.value}{reason}", _STRONG)]
+    return [(tr("On its way to bob: "), ""), (f"{delivery_mark(task).word}{reason}", _STRONG)]
 
 
 def _command(profile: Profile, others: Sequence[Profile]) -> Runs:

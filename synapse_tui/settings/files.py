@@ -26,7 +26,7 @@ from synapse_tui.language import tr
 from synapse_tui.paths import UserPaths, make_project_folder
 
 from .layers import Settings, load_settings, read_layer
-from .schema import AREAS, ENV, SCHEMA, TABLES, Setting, find_setting, nearest_key
+from .schema import AREAS, ENV, NOTHING, SCHEMA, TABLES, Setting, find_setting, nearest_key
 
 PATIENCE = 2.0
 """Seconds to wait for another process that is writing settings, which takes milliseconds."""
@@ -480,10 +480,10 @@ def value_text(setting: Setting, value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):
-        return "; ".join(value_lines(value)) or "none"
+        return "; ".join(value_lines(value)) or NOTHING
     if isinstance(value, list):
-        return ", ".join(map(str, value)) or "none"
-    return str(value) or "none"
+        return ", ".join(map(str, value)) or NOTHING
+    return str(value) or NOTHING
 
 
 def value_lines(value: object) -> list[str]:

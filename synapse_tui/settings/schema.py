@@ -33,6 +33,7 @@ Kind = Literal[
 Area = Literal["Look", "Attention", "Keys", "Agents", "Instructions", "Messages", "Access", "Files", "Logs"]
 AREAS: tuple[Area, ...] = get_args(Area)
 
+NOTHING = "none"  # the text of an empty value
 TABLES: frozenset[Kind] = frozenset({"table", "bindings"})
 """Kinds whose values are tables."""
 
@@ -195,7 +196,7 @@ class Setting:
         start, _brace, rest = tr(self.sentence).partition("{")
         blank, _brace, end = rest.partition("}")
         words = dict(each.split("=", 1) for each in blank.split("|") if each)
-        return start.strip(), words.get(text, text), end.strip()
+        return start.strip(), words.get(text) or (tr(text) if text == NOTHING else text), end.strip()
 
     def convert(self, value: object) -> object:
         return read(self.kind, value, self.choices)
@@ -225,7 +226,7 @@ def _database(url: str) -> str:
     return fault_of(url)
 
 
-def _own_text(agent_type: str, default: str = "") -> Setting:
+def own_text(agent_type: str, default: str = "") -> Setting:
     return Setting(
         f"{_FAMILY}.{agent_type}",
         "file",
@@ -576,11 +577,11 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "At the beginning, every agent reads {none=nothing}",
                 "File with the instructions for every agent when a conversation begins; empty for none.",
             ),
-            _own_text("claude"),
-            _own_text("gemini", "gemini.md"),
-            _own_text("codex"),
-            _own_text("opencode"),
-            _own_text("copilot"),
+            own_text("claude"),
+            own_text("gemini", "gemini.md"),
+            own_text("codex"),
+            own_text("opencode"),
+            own_text("copilot"),
             Setting(
                 "delegation.enabled",
                 "boolean",
@@ -673,7 +674,7 @@ def find_setting(key: str, types: Collection[str] = ()) -> Setting | None:
         return SCHEMA.get(key)
     if name not in types if types else not _TYPE.fullmatch(name):
         return None
-    return _own_text(name)
+    return own_text(name)
 
 
 def nearest_key(key: str, types: Collection[str] = ()) -> str | None:

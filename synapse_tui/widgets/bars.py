@@ -97,7 +97,7 @@ class StatusBar(SegmentBar):
         pieces = [
             Piece(tr(" arrange "), "bold $accent"),
             *_hint("arrange", "Esc", "done"),
-            *_hint("", "arrows", "resize"),
+            *_hint("", tr("arrows"), "resize"),
         ]
         for action in map(self.keymap.find, ARRANGING):
             key = leader_label(action)

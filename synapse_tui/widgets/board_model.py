@@ -50,7 +50,7 @@ def doing(agent: AgentView, *, asks: str = "", answer: str = "", task: str = "")
     """
     state = agent.mark
     if agent.exit is not None:
-        return agent.exit.words
+        return tr(agent.exit.words)
     if state.rank == NEEDS_YOU.rank:
         return asks or agent.call
     if state is HOLDS:

@@ -32,12 +32,13 @@ from .key_hints import keys_of
 from .pane import Pane
 from .segment_bar import SegmentBar
 from .states import Mark, delivery_mark, state_mark
-from .text import one_line, plural, wrapped
+from .text import one_line, plural, wrap_words, wrapped
 from .views import party
 
 # style of a run: a component class of `ConversationLog` without its prefix
 Role = Literal["head", "own-head", "own", "text", "progress", "question", "note", "alert", "blank"]
 WIDEST = 100  # maximum width of a line in cells, for readability
+HINT_ROWS = 4  # of each sentence in an empty conversation
 OWN_SHARE = 0.75  # maximum share of the width for the user's messages
 
 
@@ -295,16 +296,17 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
 
     def _hint(self, y: int, width: int) -> Strip:
         assert self.model is not None
-        lines = [
-            f"{self.model.name} ({self.model.protocol})",
-            "",
+        said = (
             tr("This is an external agent: what it says is shown here and never trusted."),
-            tr("Write below, or type @") + self.model.alias + tr(" and a message in any pane."),
-        ]
+            tr(f"Write below, or type @{self.model.alias} and a message in any pane."),
+        )
+        lines = [f"{self.model.name} ({self.model.protocol})", ""]
+        lines += [row for text in said for row in wrap_words(text, width - 4, HINT_ROWS)]
         at = y - max(0, (self.size.height - len(lines)) // 2)
         text = lines[at] if 0 <= at < len(lines) else ""
         style = self._style("head" if at == 0 else "note")
-        return Strip([Segment(text.center(width)[:width], style)]).adjust_cell_length(width, style)
+        left = " " * max(0, (width - cell_len(text)) // 2)
+        return Strip([Segment(left + text, style)]).adjust_cell_length(width, style)
 
     def _piece_style(self, role: str, *, marked: bool) -> Style:
         return self._style(role) + self._style("marked") if marked else self._style(role)

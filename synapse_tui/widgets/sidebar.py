@@ -92,7 +92,8 @@ def message_row(
     tail = f"{mark.word} {old}" if count < 2 else f"{mark.word} #{position} {old}"
     room = width - 4 - cell_len(tail)
     sender, target = party(task.sender.sender_id, labels), party(task.target, labels)
-    sender = shorten(sender, max(4, room // 2 - 2))
+    half = (room - 3) // 2
+    sender = shorten(sender, max(4, half, room - 3 - cell_len(target)))
     target = shorten(target, max(4, room - cell_len(sender) - 3))
     gap = max(1, width - 3 - cell_len(sender) - 3 - cell_len(target) - cell_len(tail))
     unproved = "" if task.sender.verified else "?"

@@ -40,7 +40,7 @@ class State(Mark):
     @property
     def short(self) -> str:
         """The word where there is little room."""
-        return "held" if self.glyph == HELD else self.word
+        return tr("held") if self.glyph == HELD else self.word
 
     @property
     def calls(self) -> bool:

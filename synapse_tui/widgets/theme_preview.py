@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from textual.content import Content
 from textual.widgets import Static
+
+from synapse_tui.language import tr
 
 from .fit import Piece, line
 from .states import DONE, ENDED, HOLDS, NEEDS_YOU, READY, WORKING, State
 
 _ROWS: Sequence[tuple[State, str, str, str]] = (
-    (NEEDS_YOU, "alice", "wants to run rm -rf build", "0:19"),
-    (ENDED, "bob", "exited with 1", "5:02"),
-    (DONE, "carol", "3 tests added", "2:10"),
-    (HOLDS, "dave", "holds 2 messages", "0:40"),
-    (WORKING, "erin", "edits parser.py", "0:44"),
+    (NEEDS_YOU, "alice", tr("wants to run rm -rf build"), "0:19"),
+    (ENDED, "bob", tr("exited with status 1"), "5:02"),
+    (DONE, "carol", tr("3 tests added"), "2:10"),
+    (HOLDS, "dave", tr("2 messages wait"), "0:40"),
+    (WORKING, "erin", tr("edits parser.py"), "0:44"),
     (READY, "frank", "", "3 h"),
 )
 _CODE = (
@@ -36,8 +39,8 @@ class ThemePreview(Static):
             Content.assemble(("│ ", "$line"), row, (" │", "$line"))
             for row in [*rows, line(width, []), line(width, _CODE), *changes]
         ]
-        title = " so it looks "
-        top = (("╭─", "$line"), (title, "$faint"), ("─" * max(width - len(title) + 1, 0) + "╮", "$line"))
+        title = tr(" so it looks ")
+        top = (("╭─", "$line"), (title, "$faint"), ("─" * max(width - cell_len(title) + 1, 0) + "╮", "$line"))
         bottom = Content.styled(f"╰{'─' * (width + 2)}╯", "$line")
         return Content("\n").join([Content.assemble(*top), *framed, bottom])
 

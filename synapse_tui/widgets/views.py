@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
 
 HELD_LONG = 120.0  # seconds after which a held message needs the user's attention
-_KIND = re.compile(r"^(?:permission|question|dialog): ")
+_KINDS = {"permission": tr("permission"), "question": tr("question"), "notice": tr("notice")}
+_KIND = re.compile(rf"^(?:{'|'.join(_KINDS)}|dialog): ")
 _PARTS = re.compile(r"\s+[·|–—-]\s+")
 # state words that agents add to their titles; the pane shows its own
 _STATE_WORDS = ("ready", "working", "waiting", "idle", "starting", "error", "done")
@@ -44,6 +45,12 @@ def subject(detail: str) -> str:
     """Return what a dialog is about: of `permission: Bash command · rm -rf build · Proceed?` the command."""
     parts = _KIND.sub("", detail).split(" · ")
     return ([part for part in parts if not part.endswith("?")] or parts)[-1]
+
+
+def in_words(detail: str) -> str:
+    """Return a detail with the kind of dialog in the language of the person."""
+    kind, colon, about = detail.partition(": ")
+    return f"{_KINDS[kind]}{colon}{about}" if kind in _KINDS else detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +107,9 @@ class AgentView:
     def call(self) -> str:
         """Return the shortest reason for needing the user, without the kind of dialog."""
         if self.exit is not None:
-            return self.exit.words
+            return tr(self.exit.words)
         if self.state in (AgentState.WAITING, AgentState.ERROR):
-            return subject(self.detail) or self.mark.word
+            return in_words(subject(self.detail)) or self.mark.word
         return self.watch if self.gave_up else self.mark.word
 
     @property
@@ -124,9 +131,9 @@ class AgentView:
     @property
     def state_text(self) -> str:
         if self.exit is not None:
-            return self.exit.words
+            return tr(self.exit.words)
         word = self.mark.word
-        return f"{word}: {self.detail}" if self.detail else word
+        return f"{word}: {in_words(self.detail)}" if self.detail else word
 
 
 def calling(agents: Sequence[AgentView], active: str) -> list[AgentView]:
@@ -275,6 +282,13 @@ def party(agent_id: str, labels: Mapping[str, str]) -> str:
     if agent_id == USER.sender_id:
         return YOU
     return labels.get(agent_id) or one_line(agent_id.removeprefix("synapse-"))
+
+
+def named(agent_id: str, labels: Mapping[str, str]) -> str:
+    """Return an agent's name and kind: `alice (claude)`."""
+    name, kind = party(agent_id, labels), kind_of(agent_id)
+    shown = agent_id.startswith("synapse-") and not name.startswith(kind)
+    return f"{name} ({kind})" if shown else name
 
 
 def proof(sender: Sender) -> str:

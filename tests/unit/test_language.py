@@ -13,6 +13,8 @@ from textual.content import Content
 
 from synapse_tui import language
 from synapse_tui.cli.output import cells
+from synapse_tui.dummy.parts import PARTS
+from synapse_tui.dummy.script import Directive
 from synapse_tui.language import Catalogue, breakable, parts_of
 from synapse_tui.widgets.text import wrapped_line  # also teaches Textual
 from tests.command_line import Result, call
@@ -170,3 +172,12 @@ def test_no_last_row_is_the_end_of_a_verb_alone() -> None:
             content = [str(row).rstrip() for row in Content(text).wrap(width)]
             for *_, above, last in (each for each in (rows, content) if len(each) > 1):
                 assert not (LONE.fullmatch(last) and wide.search(above)), (above, last)
+
+
+@pytest.mark.usefixtures("japanese")
+@pytest.mark.parametrize("asked", ["build フォルダーを消して", "remove the build folder"])
+def test_the_demo_agents_speak_japanese(asked: str) -> None:
+    assert PARTS["bob"].greeting.startswith("bob です。")
+    words = ["先に許可を求めます。", Directive("perm", "rm -rf build"), "これで片付きました。"]
+    assert list(PARTS["bob"].perform(asked) or ()) == words
+    assert list(PARTS["alice"].perform("hello") or ()) == ["受け取りました: hello"]

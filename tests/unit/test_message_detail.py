@@ -12,6 +12,7 @@ from synapse_tui.model import USER, DeliveryState, Task, TaskState
 from synapse_tui.screens import messages
 from synapse_tui.screens.messages import FAILED, Progress, detail_text, summary
 from synapse_tui.widgets.states import Mark, delivery_mark
+from synapse_tui.widgets.views import named
 
 DONE, HELD = Mark("✓", "x", "done"), Mark("║", "x", "held")
 ALL = [
@@ -70,9 +71,17 @@ def test_the_conversation_and_what_is_no_text_are_shown() -> None:
 
 
 def test_a_message_that_waits_is_not_called_submitted() -> None:
-    for delivery in (DeliveryState.QUEUED, DeliveryState.HELD):
-        shown = detail_text(task(delivery=delivery)).plain
-        assert "task 01234567 · waits · " in shown
+    for delivery, word in ((DeliveryState.QUEUED, "○ queued\n"), (DeliveryState.HELD, "║ held\n")):
+        shown = detail_text(task(delivery=delivery), {}).plain
+        assert shown.startswith(f"{word}priority 3 · task 01234567 · ")
         assert "submitted" not in shown
-    given = detail_text(task(delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING)).plain
-    assert "task 01234567 · working · " in given
+    given = detail_text(task(delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING), {}).plain
+    assert given.startswith("→ working\n")
+
+
+def test_who_writes_to_whom_is_said_by_name_and_kind() -> None:
+    labels = {"synapse-dummy-8190": "alice"}
+    assert "from you to alice (dummy)\n" in detail_text(task(), labels).plain
+    assert "from you to dummy-8190\n" in detail_text(task(), {}).plain
+    assert named("build-bot", labels) == "build-bot", "no agent of ours, so no kind is known"
+    assert named("synapse-dummy-8191", {"synapse-dummy-8191": "dummy-8191"}) == "dummy-8191"
