@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from .model import DeliveryState, TaskState
+from .model import AgentState, DeliveryState, TaskState
 
 _UNITS = ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s"))
 
@@ -25,6 +25,18 @@ def moment(at: datetime, now: datetime) -> str:
     here = at.astimezone()
     today = here.date() == now.astimezone().date()
     return f"{here:%H:%M:%S}" if today else f"{here:%Y-%m-%d %H:%M:%S}"
+
+
+_STATES = {
+    AgentState.PROCESSING.value: "working",
+    AgentState.WAITING.value: "needs you",
+    AgentState.EXITED.value: "ended",
+}
+
+
+def state_word(state: str) -> str:
+    """Return the word for an agent's state, as the application says it: `needs you`, `working`, `ready`."""
+    return _STATES.get(state, state.lower())
 
 
 WAITS = "waits"

@@ -15,6 +15,7 @@ from synapse_tui.addresses import fold, identity_of, is_identity
 from synapse_tui.errors import AgentNotFound, SessionError, SynapseError
 from synapse_tui.paths import UserPaths, find_project, shipped_profiles, tilde
 from synapse_tui.registry import Record, Registry
+from synapse_tui.wording import state_word
 
 from .caller import Caller
 from .commands import Command, json_option
@@ -70,7 +71,14 @@ def _record_json(record: Record, project: str) -> dict[str, object]:
 def _record_row(record: Record, project: str) -> tuple[str, ...]:
     mark = "" if record.project == project else " *"
     folder = tilde(record.working_dir)
-    return (record.agent_id + mark, record.agent_type, record.name, record.status, str(record.port), folder)
+    return (
+        record.agent_id + mark,
+        record.agent_type,
+        record.name,
+        state_word(record.status),
+        str(record.port),
+        folder,
+    )
 
 
 def _externals(caller: Caller) -> Sequence[ExternalAgent]:

@@ -134,6 +134,7 @@ def offering(source: Source) -> Completer:
 
 def _agents() -> Iterable[tuple[str, str]]:
     from synapse_tui.addresses import forms_of
+    from synapse_tui.wording import state_word
 
     from .caller import Caller
 
@@ -141,7 +142,7 @@ def _agents() -> Iterable[tuple[str, str]]:
     live, _ = caller.registry.scan()
     project = caller.project_of(live)
     everyone = [record.address(project) for record in live]
-    states = {record.agent_id: record.status for record in live}
+    states = {record.agent_id: state_word(record.status) for record in live}
     for address in everyone:
         about = states[address.agent_id] + ("" if address.local else ", in another project")
         names = forms_of(address, everyone) if address.local else [address.agent_id]

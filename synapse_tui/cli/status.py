@@ -12,7 +12,7 @@ import click
 from synapse_tui.a2a import calls
 from synapse_tui.addresses import Address
 from synapse_tui.errors import SynapseError
-from synapse_tui.wording import duration, moment
+from synapse_tui.wording import duration, moment, state_word
 
 from .caller import Caller
 from .commands import Command, json_option
@@ -105,7 +105,7 @@ def row(who: str, answer: Mapping[str, Any]) -> tuple[str, ...]:
     reason = _text(why, "detail") or _text(why, "rule")
     return (
         who,
-        _text(answer, "status"),
+        state_word(_text(answer, "status")),
         duration(_number(why, "seconds")) if why else "",
         one_line(reason, TEXT_CELLS),
         one_line(_waiting(outbox), TEXT_CELLS),
@@ -116,7 +116,7 @@ def explanation(who: str, answer: Mapping[str, Any], now: datetime | None = None
     now = now or datetime.now(UTC)
     why, outbox, task = (_table(answer, name) for name in ("why", "outbox", "task"))
     since = f"  for {duration(_number(why, 'seconds'))}, since {_moment(why, 'since', now)}" if why else ""
-    yield f"{who}  {_text(answer, 'status')}{since}"
+    yield f"{who}  {state_word(_text(answer, 'status'))}{since}"
     for name in ("rule", "matched", "detail"):
         if _text(why, name):
             yield f"  {name:9}{one_line(_text(why, name), 200)}"
@@ -140,7 +140,7 @@ _MARKS = {"draft": "▌", "suggestion": "░", "padding": "·", "frame": "─"}
 
 def composer_lines(who: str, answer: Mapping[str, Any]) -> Iterator[str]:
     """Format how an agent's composer is read: the decision, then the screen with marks."""
-    yield f"{who}  {_text(answer, 'status')}"
+    yield f"{who}  {state_word(_text(answer, 'status'))}"
     if not (found := _table(answer, "composer")):
         yield "  its host is of an earlier version, which does not show composers"
         return
@@ -182,7 +182,7 @@ def _composer_facts(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _passage(passage: Mapping[str, Any], now: datetime) -> str:
     took = duration(_number(passage, "seconds"))
-    state = _text(passage, "state").ljust(_STATE_CELLS)
+    state = state_word(_text(passage, "state")).ljust(_STATE_CELLS)
     reason, rule = one_line(_text(passage, "matched"), TEXT_CELLS), _text(passage, "rule")
     line = f"    {_moment(passage, 'at', now)}  {took:>7}  {state}  {rule}"
     return f"{line}: {reason}" if reason and reason != rule else line

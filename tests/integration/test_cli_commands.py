@@ -38,8 +38,8 @@ async def test_list(shell: Shell) -> None:
     result = await shell.run("list")
     assert [line.split() for line in result.out.splitlines()] == [
         ["ID", "TYPE", "NAME", "STATE", "PORT", "FOLDER"],
-        ["synapse-claude-8100", "claude", "READY", "8100", str(shell.folder)],
-        ["synapse-gemini-8110", "gemini", "日本語", "PROCESSING", "8110", str(shell.folder)],
+        ["synapse-claude-8100", "claude", "ready", "8100", str(shell.folder)],
+        ["synapse-gemini-8110", "gemini", "日本語", "working", "8110", str(shell.folder)],
     ]
     assert "1 more in other projects" in result.err
     everywhere = await shell.run("list", "--all")

@@ -139,7 +139,7 @@ def test_words_that_a_shell_could_take_for_more_are_not_offered(shell: Shell) ->
 
 
 def test_bash_is_given_what_follows_its_last_break(shell: Shell) -> None:
-    assert answered(shell, "synapse send @ali", COMP_WORD="@ali").stdout == "plain\t@alice\tREADY\n"
+    assert answered(shell, "synapse send @ali", COMP_WORD="@ali").stdout == "plain\t@alice\tready\n"
     found = answered(shell, "synapse dummy --layout=t", COMP_WORD="t").stdout
     assert found == "plain\ttabs\t\n"
 

@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 import pytest
 
 from synapse_tui.cli.status import explanation, row
-from synapse_tui.wording import duration, moment
+from synapse_tui.model import AgentState
+from synapse_tui.widgets.states import state_mark
+from synapse_tui.wording import duration, moment, state_word
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -35,6 +37,12 @@ def test_what_is_left_out_or_of_another_form_is_no_error(answer: dict[str, objec
     assert row("x", answer)[0] == "x"
     lines = list(explanation("x", answer, NOW))
     assert lines[0].startswith("x")
+
+
+@pytest.mark.parametrize("state", AgentState)
+def test_a_state_has_the_same_word_as_in_the_application(state: AgentState) -> None:
+    assert state_word(state) == state_mark(state).word
+    assert list(explanation("x", {"status": state.value}, NOW)) == [f"x  {state_word(state)}"]
 
 
 @pytest.mark.parametrize(
