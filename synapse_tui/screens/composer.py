@@ -6,17 +6,18 @@ import asyncio
 import os
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from textual import events, on, work
 from textual.app import ComposeResult
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import var
-from textual.widgets import Button, Input, OptionList, Static, TextArea
+from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
 from synapse_tui.dataclass import dataclass
@@ -24,14 +25,13 @@ from synapse_tui.errors import InvalidValue
 from synapse_tui.files import read_regular
 from synapse_tui.language import tr
 from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY, AgentState
-from synapse_tui.widgets.fit import Piece, distinct, line, pad, shorten, width_of
+from synapse_tui.widgets.fit import Hint, Piece, distinct, line, pad, shorten, width_of
 from synapse_tui.widgets.option_lists import Choices
-from synapse_tui.widgets.segment_bar import SegmentBar
+from synapse_tui.widgets.segment_bar import HintBar, SegmentBar
 from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.states import delivery_mark
-from synapse_tui.widgets.text import one_line
+from synapse_tui.widgets.text import one_line, since
 from synapse_tui.widgets.views import AgentView
-from synapse_tui.wording import moment
 
 from .dialog import Form, Pick
 
@@ -85,13 +85,17 @@ class Recipient:
         mark = self.agent.mark if self.agent is not None else None
         glyph = (f" {mark.glyph} ", f"bold ${mark.colour}") if mark else ("   ", "")
         return Content.assemble(
+            " " * (LABEL - 2),
             glyph,
-            (
-                pad(self.address, 24) + " ",
-                "bold $ink",
-            ),
-            (shorten(self.note, 40), "$muted"),
+            (f"{pad(self.address, NAME, 'middle')} ", "bold $ink"),
+            (pad(self.kind, KIND), "$faint"),
+            (self.note, "$muted"),
         )
+
+    @property
+    def kind(self) -> str:
+        """Its type, unless the address says it."""
+        return "" if self.address.startswith(self.agent_type) else self.agent_type
 
 
 def recipients(
@@ -138,13 +142,15 @@ def matching(found: Sequence[Recipient], typed: str) -> list[Recipient]:
 
 
 WAYS = {
-    1: (tr("for information"), tr("after all others; it may wait unread in an inbox")),
-    2: (tr("when convenient"), tr("after messages sent as next")),
-    3: (tr("next"), tr("after this turn, in the order of sending")),
+    1: (tr("info only"), tr("after all others; it may wait unread in an inbox")),
+    2: (tr("when free"), tr("after all that is sent now or next")),
+    3: (tr("now or next"), tr("at once if it is free, else after this turn")),
     4: (tr("soon"), tr("before others; during a turn where the agent takes it")),
     5: (tr("interrupt"), tr("stops the turn first, and denies what it asks")),
 }
 """Name and meaning of each priority."""
+USUAL_WAYS = (3, 2, 5)
+MORE = "more"  # the target that shows the other ways
 LEAST_WIDTH = 40  # cells of a line before the layout is known
 LABEL = 6  # cells of the words in front of the fields
 
@@ -155,6 +161,7 @@ class WayBar(SegmentBar, can_focus=True):
     DEFAULT_CSS = "WayBar { background: $panel; }"
 
     value: var[int] = var(DEFAULT_PRIORITY)
+    all_shown: var[bool] = var(False)
 
     class Changed(Message):
         pass
@@ -169,8 +176,17 @@ class WayBar(SegmentBar, can_focus=True):
     def watch_has_focus(self, _has_focus: bool) -> None:
         self.refresh()
 
+    def watch_all_shown(self) -> None:
+        self.refresh()
+
+    @property
+    def ways(self) -> Sequence[int]:
+        return tuple(WAYS) if self.all_shown or self.value not in USUAL_WAYS else USUAL_WAYS
+
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        ways = [piece for number in WAYS for piece in self._way(number)]
+        ways = [piece for number in self.ways for piece in self._way(number)]
+        if len(self.ways) < len(WAYS):
+            ways.append(Piece(tr("more"), "$faint", MORE, tr("Show all ways to send")))
         if width_of(ways) + LABEL > width:
             ways = self._way(self.value)
         return [Piece(pad(tr("How"), LABEL), "$faint"), *ways], []
@@ -185,22 +201,32 @@ class WayBar(SegmentBar, can_focus=True):
         return [Piece(f"{'●' if chosen else '○'} {name}", style, str(number), meaning), Piece("  ")]
 
     def on_key(self, event: events.Key) -> None:
-        steps = {"left": -1, "down": -1, "right": 1, "up": 1}
+        steps = {"left": -1, "up": -1, "right": 1, "down": 1}
         if event.key == "enter":
             self.post_message(self.Submitted())
         elif event.character is not None and event.character in "12345":
             self.value = int(event.character)
         elif event.key in steps:
-            self.value = min(INTERRUPT_PRIORITY, max(1, self.value + steps[event.key]))
+            self._step(steps[event.key])
         else:
             return
         event.stop()
         event.prevent_default()
 
+    def _step(self, by: int) -> None:
+        """Choose the next way; a step past the last of the usual ones shows the others."""
+        at = self.ways.index(self.value) + by
+        if at == len(self.ways):
+            self.all_shown = True
+        else:
+            self.value = self.ways[max(at, 0)]
+
     def on_click(self, event: events.Click) -> None:
         event.stop()
         event.prevent_default()
-        if self.pressed:
+        if self.pressed == MORE:
+            self.all_shown = True
+        elif self.pressed:
             self.value = int(self.pressed)
 
 
@@ -210,25 +236,30 @@ class Chips(SegmentBar):
     DEFAULT_CSS = "Chips { background: $panel; width: auto; max-width: 75%; }"
 
     names: var[tuple[str, ...]] = var(())
+    kinds: Mapping[str, str] = MappingProxyType({})  # of those whose name does not say it
 
     def watch_names(self) -> None:
         self.styles.width = width_of(self.pieces(0)[0])
         self.refresh()
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        room = max(CHIP, width // max(1, len(self.names)) - 5) if width else NAME
-        row = [Piece(pad(tr("To"), LABEL), "$faint")]
-        for name, shown in zip(self.names, distinct(self.names, room), strict=True):
-            row += [
-                Piece(f" {shown} ", "bold $ink on $raised"),
-                Piece("× ", "$faint on $raised", name, tr("Remove")),
-            ]
-            row.append(Piece(" "))
+        row = [Piece(pad(tr("To"), LABEL), "$faint"), *self._chips(NAME, kinds=True)]
+        if width and width_of(row) > width:
+            room = max(CHIP, width // max(1, len(self.names)) - 5)
+            row[1:] = self._chips(room, kinds=False)
         return row, []
+
+    def _chips(self, room: int, *, kinds: bool) -> Iterator[Piece]:
+        for name, shown in zip(self.names, distinct(self.names, room), strict=True):
+            kind = self.kinds.get(name, "") if kinds else ""
+            yield Piece(f" {shown} ", "bold $ink on $raised")
+            yield Piece(f"{kind} " if kind else "", "$faint on $raised")
+            yield Piece("× ", "$faint on $raised", name, tr("Remove"))
+            yield Piece(" ")
 
 
 SHOWN = 6  # maximum visible receivers or files
-CHIP, NAME = 4, 24  # least and most cells of a receiver's name
+CHIP, NAME, KIND = 4, 20, 10  # least and most cells of a receiver's name; cells of its type
 MOST_FILES = 200  # names of files that are offered
 _FILE = re.compile(r"(?:^|\s)@([^\s@]*)$")
 
@@ -337,12 +368,16 @@ class AddressInput(Input):
         event.prevent_default()
 
 
+class Hints(HintBar):
+    DEFAULT_CSS = "Hints.keys { background: $panel; margin-top: 1; }"
+
+
 class Composer(Form[str]):
     """Sends a message; closes with a summary of its receipts."""
 
-    VERB: ClassVar[str] = "Send"
+    VERB: ClassVar[str] = "send"
     TITLE_TEXT: ClassVar[str] = "Message"
-    SUBTITLE: ClassVar[str] = "Enter sends · Shift+Enter new line · @ file · ^T template · Esc keeps it"
+    DIMS_BELOW: ClassVar[bool] = True
     BINDINGS: ClassVar = [("ctrl+t", "template")]
     # `on_mount` chooses the field; focusing the receivers opens the list of suggestions
     AUTO_FOCUS: ClassVar[str | None] = ""
@@ -354,6 +389,15 @@ class Composer(Form[str]):
         self._source = source
         self._send = send
         self._recipients = source.recipients()
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog"):
+            with Horizontal(classes="head"):
+                yield Static(Content(tr(self.TITLE_TEXT)), classes="title")
+                yield Static(Content(tr("as you")), id="author")
+            yield from self.body()
+            yield Static("", classes="error", markup=False)
+            yield Hints(classes="keys")
 
     def body(self) -> ComposeResult:
         with Horizontal(id="receivers"):
@@ -375,10 +419,6 @@ class Composer(Form[str]):
         yield way
         yield Static("", id="meaning", classes="beneath", markup=False)
         yield Static("", id="last", markup=False)
-
-    def buttons(self) -> ComposeResult:
-        yield Button(tr(self.VERB), id="send", variant="primary", compact=True)
-        yield Button(tr("Keep as draft"), id="cancel", compact=True)
 
     def on_mount(self) -> None:
         for name in ("#recipients", "#files"):
@@ -408,17 +448,46 @@ class Composer(Form[str]):
 
     # Receivers
 
+    def _subtitle(self, text: str) -> None:
+        """Show the keys, or in their place what is going on."""
+        send = tr(f"send to {len(self._to)}") if len(self._to) > 1 else tr("send")
+        keys = (
+            *(Hint("Enter", send, "submit"), Hint("Esc", "keep as draft", "leave")),
+            *(Hint("@", "file", "file"), Hint("^T", "template", "template")),
+            *(Hint("Shift+Enter", "new line", "new_line"), Hint("Tab", "next field", "app.focus_next")),
+        )
+        self.query_one(Hints).shown = (Hint("", text),) if text else keys
+
+    @on(Hints.Pressed)
+    async def _hint_clicked(self, event: Hints.Pressed) -> None:
+        event.stop()
+        await self.run_action(event.target)
+
+    def action_submit(self) -> None:
+        self.submit()
+
+    def action_file(self) -> None:
+        self._insert("@")
+
+    def action_new_line(self) -> None:
+        self._insert("\n")
+
+    def _insert(self, text: str) -> None:
+        field = self.query_one(MessageText)
+        field.focus()
+        field.insert(text)
+
     @property
     def _to(self) -> tuple[str, ...]:
         return self.query_one(Chips).names
 
     def _set_receivers(self, names: Sequence[str]) -> None:
-        self.query_one(Chips).names = tuple(names)
+        chips = self.query_one(Chips)
+        chips.kinds = {each.address: each.kind for each in self._recipients}
+        chips.names = tuple(names)
         field = self.query_one("#to", Input)
         field.placeholder = tr("+ add") if names else tr("name, id or all")
-        self.query_one("#send", Button).label = (
-            tr(f"Send to {len(names)}") if len(names) > 1 else tr(self.VERB)
-        )
+        self._subtitle("")
         self._show_outlook()
 
     @on(WayBar.Changed)
@@ -602,14 +671,14 @@ def _move(view: OptionList, by: int) -> None:
 
 
 def last_lines(tasks: Sequence[Task], labels: Mapping[str, str], width: int, now: datetime) -> Content:
-    """Draw messages and what became of them, a line each: `✓ bob  which tests?   done 12:04`."""
+    """Draw messages and what became of them, a line each: `✓ bob  which tests?   done 2:10`."""
     rows = []
     for number, task in enumerate(tasks):
         mark = delivery_mark(task)
         word = tr("answered") if task.answer and task.state.final else mark.word
         why = f": {tr(one_line(task.reason))}" if task.reason and not task.state.final else ""
         name = shorten(one_line(labels.get(task.target, task.target)), NAME, "middle")
-        fate = f"  {shorten(word + why, width // 3)} {moment(task.updated_at, now)}"
+        fate = f"  {shorten(word + why, width // 3)} {since((now - task.updated_at).total_seconds())}"
         head = Piece(pad("" if number else tr("Last"), LABEL), "$faint")
         left = [head, Piece(f"{mark.glyph} ", f"${mark.colour}"), Piece(f"{name}  ", "$ink")]
         left.append(Piece(one_line(task.text), "$muted", cut="end"))

@@ -6,12 +6,14 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, TypeVar
 
+from rich.console import RenderableType
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.message_pump import MessagePump
+from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widget import Widget
@@ -24,7 +26,7 @@ from synapse_tui.language import tr
 from synapse_tui.widgets.error_handling import FaultTolerant, Reporter
 from synapse_tui.widgets.key_hints import keys_of
 from synapse_tui.widgets.option_lists import Choices
-from synapse_tui.widgets.painting import WholeCompositor
+from synapse_tui.widgets.painting import DimScreen, WholeCompositor
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -76,6 +78,7 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
     TITLE_TEXT: ClassVar[str] = ""
     BOX_CLASSES: ClassVar[str] = ""
     SUBTITLE: ClassVar[str] = "Esc cancels"
+    DIMS_BELOW: ClassVar[bool] = False  # whether all that is below is dim
 
     class Opened(Message):
         """The dialog now accepts keys."""
@@ -97,6 +100,10 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
             with Horizontal(classes="buttons"):
                 yield from self.buttons()
             yield Static(Content(tr(self.SUBTITLE)), classes="hints")
+
+    def render(self) -> RenderableType:
+        below = super().render()
+        return DimScreen.of(below) if self.DIMS_BELOW and isinstance(below, BackgroundScreen) else below
 
     def body(self) -> ComposeResult:
         raise NotImplementedError

@@ -16,10 +16,14 @@ from itertools import pairwise
 from typing import Any, Protocol, cast
 from weakref import WeakKeyDictionary
 
+from rich.segment import Segment
+from rich.style import Style
 from textual._compositor import Compositor
 from textual.app import App
+from textual.color import Color
 from textual.driver import Driver
 from textual.geometry import Region
+from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
@@ -203,6 +207,20 @@ HIDDEN = -1
 DEFAULT_SHAPE = 0  # DECSCUSR 0: the user's default shape on the outer terminal
 
 
+class DimScreen(BackgroundScreen):
+    """What lies below a dialog, dim."""
+
+    @classmethod
+    def of(cls, screen: BackgroundScreen) -> DimScreen:
+        return cls(screen.screen, screen.color)
+
+    @classmethod
+    def process_segments(cls, segments: Iterable[Segment], color: Color) -> Iterable[Segment]:
+        for text, style, control in super().process_segments(segments, color):
+            yield Segment(text, style + _DIM if style is not None else _DIM, control)
+
+
+_DIM = Style(dim=True)
 _SYNC_START, _SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
 _ATTRIBUTE = "_pane_output"

@@ -80,10 +80,12 @@ async def test_composer_by_mouse():
         await click(app, pilot, "message", row=39)
         await pilot.pause()
         await click(app, pilot, "all 3 agents here")
+        assert "soon" not in text_of(app)
+        await click(app, pilot, "more")
         await click(app, pilot, "soon")
         await pilot.click("#text")
         await pilot.press(*"hello")
-        await click(app, pilot, "Send")
+        await click(app, pilot, "Enter send")
         await until(lambda: host.calls[-1] == ("send", "all", "hello", "", 4))
         await until(lambda: "alice: queued" in app.main.status_bar.notice)
 
@@ -130,7 +132,7 @@ async def test_hints_of_the_status_bar_are_buttons():
     async with running(host, size=(160, 40)) as (app, pilot):
         await click(app, pilot, "message", row=39)
         assert isinstance(app.screen, Composer)
-        await click(app, pilot, "Keep as draft")
+        await click(app, pilot, "keep as draft")
         await click(app, pilot, "interrupt", row=39)
         assert isinstance(app.screen, InterruptDialog)
         await click(app, pilot, "Interrupt", row=find(app, "Cancel")[1])
@@ -171,7 +173,7 @@ async def test_sidebar_by_mouse():
         await click(app, pilot, "gemini-8111")
         await until(lambda: isinstance(app.screen, Composer))
         await pilot.press(*"hi")
-        await click(app, pilot, "Send")
+        await click(app, pilot, "Enter send")
         await until(lambda: host.calls[-1] == ("send", "synapse-gemini-8111", "hi", "", 3))
 
 

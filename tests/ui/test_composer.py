@@ -34,7 +34,7 @@ async def test_a_message_to_several_goes_to_each_once():
     async with running(host) as (app, pilot):
         await pilot.press("f2", *"ali", "comma", *"cod", "comma", *"synapse-codex-8120", "enter")
         assert chips(app) == ("alice", "codex")
-        await until(lambda: "Send to 2" in text_of(app))
+        await until(lambda: "Enter send to 2" in text_of(app))
         await pilot.press(*"both", "enter")
         await until(lambda: at_main(app))
         assert [call for call in host.calls if call[0] == "send"] == [
@@ -101,7 +101,28 @@ async def test_it_says_what_each_receiver_will_do():
         await pilot.press("tab", "5")
         assert "alice interrupts it, which denies what it asks" in words(app, "#outlook")
         assert words(app, "#meaning").startswith("stops the turn")
-        assert composer(app).query_one(WayBar).value == 5
+        way = composer(app).query_one(WayBar)
+        assert way.value == 5
+        assert "○ now or next  ○ when free  ● interrupt  more" in text_of(app)
+        await pilot.press("right")
+        assert (way.value, way.all_shown) == (5, True), "a step past the last one shows the others"
+        await pilot.press("left", "left")
+        assert "○ when free  ● now or next  ○ soon  ○ interrupt" in text_of(app)
+        await pilot.press("escape")
+        assert at_main(app)
+
+
+async def test_all_below_the_composer_is_dim() -> None:
+    async with running(three_agents()) as (app, pilot):
+        await pilot.press("f2")
+        await pilot.pause()
+        rows = app.screen._compositor.render_strips()
+        below = [segment for segment in rows[1] if segment.text.strip()]
+        assert below
+        assert all(segment.style and segment.style.dim for segment in below)
+        own = next(each for row in rows for each in row if "Message" in each.text)
+        assert own.style
+        assert not own.style.dim
 
 
 async def test_the_partner_is_that_of_the_pane_in_focus():
