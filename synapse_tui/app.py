@@ -228,7 +228,9 @@ class SynapseApp(Shell):
             clock=monotonic,
             types=tuple(self.host.profiles.profiles),
         )
-        return PaneView(session, interceptor=mentions)
+        view = PaneView(session, interceptor=mentions)
+        view.mention.find = self.main.find
+        return view
 
     # Lifecycle
 

@@ -115,6 +115,7 @@ class MentionView:
     selected: int  # index into `completions`; -1 for none
     priority: int
     problem: str = ""  # why Enter did not send
+    targets: tuple[Address, ...] = ()  # the receivers, once the address is complete
 
 
 _WORD = re.compile(r"\w")
@@ -374,6 +375,7 @@ class Overlay(Generic[T]):
             selected=min(self._selected, len(choices) - 1) if marked else -1,
             priority=priority if 1 <= priority <= 5 else DEFAULT_PRIORITY,
             problem=self._problem or problem,
+            targets=self._targets,
         )
 
     def press(self, event: MentionKey, token: T) -> Step:

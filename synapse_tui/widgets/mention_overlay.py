@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.cells import cell_len
 from textual.geometry import Offset, Size
@@ -14,13 +14,16 @@ from synapse_tui.language import tr
 from synapse_tui.mention import MentionView
 from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY
 
-from .fit import Hint, Piece, fill, hint_row, shorten, width_of
+from .fit import Hint, Piece, fill, hint_row, pad, shorten
 from .segment_bar import PaneOverlay
+from .states import ENDED_SEEN
 from .text import TypedRows, one_line, wrap_words
+from .views import AgentView
 
 WIDEST = 64
 NARROWEST = 12
-_FRAME = 4  # columns of the frame, including a blank on each side
+_FRAME = 4  # columns of the edge and of the blanks beside the text
+_LEAST_NAME, _KIND = 10, 8  # cells for names before they are shortened, and for the type
 _TEXT_ROWS = 6
 _CHOICES = 5
 _BACK = Hint("Esc", "back", "escape")
@@ -33,16 +36,23 @@ _PROBLEM_ROWS = 2
 
 @dataclass(frozen=True, slots=True)
 class DrawnMention:
-    # including the frame, all equally wide; a choice's target is its index, that of a hint its key
+    # including the edge, all equally wide; a choice's target is its index, that of a hint its key
     lines: Sequence[Sequence[Piece]]
     size: Size  # in cells
     cursor: Offset  # position of the cursor inside
 
 
+Find = Callable[[str], AgentView | None]
+
+
+def _nowhere(_agent_id: str) -> AgentView | None:
+    return None
+
+
 def draw_mention(
-    view: MentionView, width: int, height: int, wrapping: TypedRows | None = None
+    view: MentionView, width: int, height: int, wrapping: TypedRows | None = None, find: Find = _nowhere
 ) -> DrawnMention:
-    """Draw a mention; `wrapping` is what it was wrapped with before."""
+    """Draw a mention; `wrapping` is what it was wrapped with before, `find` returns agents by their ids."""
     width = max(min(width, WIDEST), NARROWEST)
     inner = width - _FRAME
     rest = max(1, height - 2)
@@ -55,12 +65,12 @@ def draw_mention(
     first = max(0, min(cursor.y - _TEXT_ROWS // 2, known - _TEXT_ROWS))
     count = min(known - first, _TEXT_ROWS, max(rest, 1))
     first += max(0, cursor.y - first - count + 1)
-    body = [[Piece(rows[row], style)] for row in range(first, first + count)]
+    body = [[Piece(rows[row].rstrip(" "), style)] for row in range(first, first + count)]
     if view.composing and not typed:
         body = [[Piece(shorten(tr("message…"), inner), "$faint")]]
-    choices = _choices(view, rest - len(body), inner)
-    framed = [_framed(row, inner) for row in (*body, *problem, *choices)]
-    lines = [_top(view, width), *framed, _edge("╰", hint_row(_keys(view), width - 6), "╯", width)]
+    choices = _choices(view, rest - len(body), inner, find)
+    keys = hint_row(_keys(view), inner)
+    lines = [_framed(row, inner) for row in (_title(view, find), *body, *problem, *choices, keys)]
     return DrawnMention(lines, Size(width, len(lines)), Offset(2 + cursor.x, 1 + cursor.y - first))
 
 
@@ -87,55 +97,61 @@ def _keys(view: MentionView) -> Sequence[Hint]:
     return _REFUSED_KEYS if view.problem else _MESSAGE_KEYS
 
 
-def _top(view: MentionView, width: int) -> list[Piece]:
-    title = (
-        tr("message an agent")
-        if not view.composing
-        else f"→ {view.target}"
-        if view.target
-        else tr("→ which one?")
-    )
+def _title(view: MentionView, find: Find) -> list[Piece]:
+    about: list[Piece] = []
+    if not view.composing:
+        title = tr("message an agent")
+    elif view.target:
+        title = f"→ {view.target}"
+        about = _about(view.target, view.targets, find) if len(view.targets) == 1 else []
+    else:
+        title = tr("→ which one?")
     if view.priority != DEFAULT_PRIORITY:
         note = tr("!5 interrupts") if view.priority == INTERRUPT_PRIORITY else tr(f"priority {view.priority}")
         title += f" · {note}"
-    title = shorten(one_line(title), width - 6)
-    return _edge("╭", [Piece(title, "bold $accent")], "╮", width)
-
-
-def _edge(left: str, title: Sequence[Piece], right: str, width: int) -> list[Piece]:
-    rule = "─" * (width - 5 - width_of(title))
-    return [Piece(f"{left}─ ", "$accent"), *title, Piece(f" {rule}{right}", "$accent")]
+    return [Piece(one_line(title), "bold $accent", cut="end"), *about]
 
 
 def _framed(row: Sequence[Piece], inner: int) -> list[Piece]:
-    return [Piece("│ ", "$accent"), *fill(row, (), inner), Piece(" │", "$accent")]
+    return [Piece("▌ ", "$accent"), *fill(row, (), inner), Piece("  ")]
 
 
-def _choices(view: MentionView, rows: int, inner: int) -> list[list[Piece]]:
+def _choices(view: MentionView, rows: int, inner: int, find: Find) -> list[list[Piece]]:
     count = min(rows, _CHOICES, len(view.completions))
     if count <= 0:
         return []
     first = max(0, min(view.selected - count // 2, len(view.completions) - count))
-    return [_choice(view, index, inner) for index in range(first, first + count)]
+    names = [one_line(each.text) for each in view.completions]
+    widest = min(max(map(cell_len, names)), max(_LEAST_NAME, inner // 2))
+    return [_choice(view, index, inner, widest, find) for index in range(first, first + count)]
 
 
-def _choice(view: MentionView, index: int, inner: int) -> list[Piece]:
+def _choice(view: MentionView, index: int, inner: int, widest: int, find: Find) -> list[Piece]:
     completion, selected = view.completions[index], index == view.selected
-    name = shorten(f"{'›' if selected else ' '} {one_line(completion.text)}", inner)
-    room = inner - cell_len(name) - 2
-    about = shorten(one_line(_targets_text(completion.targets)), room) if room > 3 else ""
-    gap = " " * (inner - cell_len(name) - cell_len(about))
-    if selected:
-        return [Piece(f"{name}{gap}{about}", "bold $ink on $select", str(index))]
-    return [Piece(name + gap, "$ink", str(index)), Piece(about, "$faint", str(index))]
+    name = pad(one_line(completion.text), min(widest, inner - 2), "middle")
+    ground = " on $select" if selected else ""
+    row = [Piece(f"{'›' if selected else ' '} {name}", "bold $ink" if selected else "$ink")]
+    row += _about(completion.text, completion.targets, find)
+    return [
+        Piece(each.text, f"{each.style}{ground}".strip(), str(index), cut=each.cut)
+        for each in fill(row, (), inner)
+    ]
 
 
-def _targets_text(targets: Sequence[Address]) -> str:
-    if not targets:
-        return ""
+def _about(name: str, targets: Sequence[Address], find: Find) -> list[Piece]:
+    """Return the kind and the state of the receiver, as columns; of several, how many they are."""
     if len(targets) != 1:
-        return tr(f"{len(targets)} agents")
-    return tr("external agent") if targets[0].external else targets[0].agent_id
+        return [Piece(tr(f"  {len(targets)} agents"), "$faint", cut="end")] if targets else []
+    (target,) = targets
+    if target.external:
+        return [Piece(tr("  external agent"), "$faint", cut="end")]
+    kind = "" if name.startswith(target.agent_type) else target.agent_type
+    row = [Piece(f"  {pad(kind, _KIND)}", "$faint", cut="end")]
+    agent = find(target.agent_id)
+    mark = agent.mark if agent is not None else None if target.live else ENDED_SEEN
+    if mark is None:
+        return [*row, Piece(tr("  elsewhere"), "$faint", cut="end")]
+    return [*row, Piece(f"  {mark.glyph} {mark.word}", f"${mark.colour}", cut="end")]
 
 
 class MentionOverlay(PaneOverlay):
@@ -150,6 +166,7 @@ class MentionOverlay(PaneOverlay):
         self._wrapping = TypedRows()
         self._above: bool | None = None
         self._place = Offset(0, 0)
+        self.find: Find = _nowhere
 
     @property
     def cursor(self) -> Offset | None:
@@ -164,7 +181,7 @@ class MentionOverlay(PaneOverlay):
             self.drawn = self._above = None
             self.lay((), 0, self._place)
             return
-        self.drawn = draw_mention(view, pane.width, room_for_mention(pane, anchor), self._wrapping)
+        self.drawn = draw_mention(view, pane.width, room_for_mention(pane, anchor), self._wrapping, self.find)
         width, height = self.drawn.size
         row, self._above = place_mention(pane, anchor, height, above=self._above)
         self._place = Offset(max(0, min(anchor.x - 2, pane.width - width)), row)

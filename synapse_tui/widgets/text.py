@@ -339,19 +339,35 @@ class TypedRows:
             whole = line_end >= 0 or end == len(text)
             part = text[start:end]
             if part.isascii() and part.isprintable():
-                return start + width if len(part) > width else end + (line_end >= 0)
+                full = len(part) > width
+                return _row_break(text, start, start + width) if full else end + (line_end >= 0)
             used = 0
             for first, last, cells in split_graphemes(part)[0]:
                 if not whole and last == len(part):
                     break  # it may go on
                 if first and used + cells > width:
-                    return start + first
+                    return _row_break(text, start, start + first)
                 used += cells
             if whole:
                 return end + (line_end >= 0)
             if most >= _ROW_CHARS:
                 return end
             most *= 2
+
+
+def _row_break(text: str, start: int, full: int) -> int:
+    """Return where a row ends of which all before `full` has room: with a word, unless that fills the row.
+
+    The blank after the last word hangs over. Around wide characters a row may end anywhere.
+    """
+    if text[full] == " ":
+        return full + 1
+    for at in range(full, start, -1):
+        before = text[at - 1]
+        wide = cell_len(before) == 2 or cell_len(text[at]) == 2
+        if before == " " or (wide and cell_len(text[at]) and before != "\u200d"):
+            return at
+    return full
 
 
 def _same_start(text: str, other: str) -> int:

@@ -13,6 +13,7 @@ from textual.geometry import Offset, Size
 
 from synapse_tui.addresses import Address, Completion
 from synapse_tui.mention import MentionInterceptor, MentionView
+from synapse_tui.model import AgentState
 from synapse_tui.widgets.fit import width_of
 from synapse_tui.widgets.mention_overlay import (
     draw_mention,
@@ -21,6 +22,7 @@ from synapse_tui.widgets.mention_overlay import (
 )
 from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import TypedRows
+from synapse_tui.widgets.views import AgentView
 from tests.ui.app_kit import until
 from tests.ui.terminal_view_kit import FakeSession, PanesApp, pane, running, settle
 
@@ -241,6 +243,11 @@ def test_every_line_is_as_wide_as_the_frame_and_the_cursor_is_in_it(width, heigh
         ("a\nb", 2, ["a", "b"], (0, 1)),
         ("a\n", 2, ["a", ""], (0, 1)),
         ("abcd\ne", 4, ["abcd", "e"], (4, 0)),
+        ("ab cd", 5, ["ab ", "cd"], (2, 1)),
+        ("ab cdefg", 3, ["ab ", "cdef", "g"], (0, 1)),
+        ("abcd ef", 4, ["abcd ", "ef"], (4, 0)),
+        ("abcd ef", 5, ["abcd ", "ef"], (0, 1)),
+        ("a 漢字", 4, ["a 漢", "字"], (2, 1)),
     ],
 )
 def test_wrapping_keeps_the_cursor_at_its_character(text, cursor, rows, place):
@@ -263,6 +270,32 @@ def test_a_change_wraps_as_if_all_of_the_text_were_new(characters):
         assert place == place_fresh
         shown = range(max(0, place.y - 3), min(place.y + 3, known, known_fresh))
         assert [typed[row] for row in shown] == [fresh[row] for row in shown]
+
+
+def test_receivers_are_shown_with_their_kind_and_state() -> None:
+    alice, away = (
+        Address("synapse-gemini-8110", "gemini", "alice", 8110, "http://127.0.0.1:8110"),
+        Address("synapse-codex-8121", "codex", "", 8121, "http://127.0.0.1:8121", local=False),
+    )
+    gone = Address("synapse-claude-8101", "claude", "bob", 8101, "http://127.0.0.1:8101", live=False)
+    agents = {alice.agent_id: AgentView(alice.agent_id, 1, "alice", "gemini", AgentState.PROCESSING)}
+    offered = tuple(
+        Completion(each.label if each.local else each.agent_id, (each,)) for each in (alice, away, gone)
+    )
+    choosing = view(composing=False, completions=(*offered, Completion("all", (alice, gone))), selected=1)
+    picture = draw_mention(choosing, 64, 12, find=agents.get)
+    rows = ["".join(piece.text for piece in line).rstrip() for line in picture.lines]
+    assert rows == [
+        "▌ message an agent",
+        "▌ @gemini",
+        "▌   alice               gemini    ◐ working",
+        "▌ › synapse-codex-8121  codex     elsewhere",
+        "▌   bob                 claude    × ended",
+        "▌   all                 2 agents",
+        "▌ Tab completes  Esc back",
+    ]
+    writing = draw_mention(view(target="alice", targets=(alice,)), 64, 12, find=agents.get)
+    assert "".join(piece.text for piece in writing.lines[0]).startswith("▌ → alice  gemini    ◐ working")
 
 
 @pytest.mark.parametrize("line", range(12))
