@@ -23,6 +23,7 @@ SPOKEN = {  # the functions that translate, and which of their arguments (None: 
     "tr": (0,),
     "note": (0,),
     "notice": (0,),
+    "_subtitle": (0,),
     "refuse": (1,),
     "show_error": (0,),
     "Hint": (1,),

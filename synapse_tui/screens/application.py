@@ -77,7 +77,7 @@ class ApplicationActions:
         self._read_again = read_again
 
     def action_help(self) -> None:
-        self._app.ask(Report(tr("Help"), partial(help_text, self._app.keymap), action="help"))
+        self._app.ask(Report(tr("Help"), partial(help_text, self._app.keymap), action="help", searches=True))
 
     def action_palette(self) -> None:
         def chosen(offer: Offer) -> None:
@@ -226,60 +226,86 @@ class Quit(Dialog[Leave]):
         self.dismiss("stop" if button == "stop" else "detach" if button == "detach" else None)
 
 
-def help_text(keymap: Keymap, width: int) -> Content:
+Runs = list[tuple[str, str]]
+
+
+def help_text(keymap: Keymap, width: int, query: str = "") -> Content:
+    """Return all keys under headings, or the rows that hold all words of a query."""
     label = key_label(keymap.leader)
-    parts: list[str | tuple[str, str]] = [
+    about = [
         (tr("All keys go to the focused agent, except function keys and "), "$ink"),
         (label, "bold $accent"),
         (tr(f". Press {label} first to give it one of these, such as {label} F2.\n"), "$ink"),
     ]
     actions = [action for group in GROUPS for action in keymap.in_group(group)]
     rows = dict(zip((action.id for action in actions), _action_rows(actions, label, width), strict=True))
-    for group in GROUPS:
-        parts.append((f"\n{tr(group)}\n", "bold $ink"))
-        for action in keymap.in_group(group):
-            parts += rows[action.id]
-    parts.append((tr("\nMessages to other agents\n"), "bold $ink"))
-    parts += _pairs(MENTIONS, width)
-    parts.append((tr("\nMouse\n"), "bold $ink"))
-    parts += _pairs(MOUSE, width)
-    parts.append((tr("\nMarks\n"), "bold $ink"))
-    for state in AgentState:
-        mark = state_mark(state)
-        parts += [(f"  {mark.glyph} ", f"bold ${mark.colour}"), (pad(mark.word, 12), "$ink")]
-    unseen = state_mark(AgentState.READY, unseen=True)
-    parts += [
-        (f"  {unseen.glyph} ", f"bold ${unseen.colour}"),
-        (tr("finished while you looked elsewhere"), "$ink"),
+    sections: list[tuple[str, Sequence[Runs]]] = [
+        *((tr(group), [rows[action.id] for action in keymap.in_group(group)]) for group in GROUPS),
+        (tr("Messages to other agents"), _pairs(MENTIONS, width)),
+        (tr("Mouse"), _pairs(MOUSE, width)),
+        (tr("Marks"), _marks(width, whole=not query)),
     ]
-    return Content.assemble(*parts).rstrip()
+    words = query.casefold().split()
+    parts: Runs = [] if words else about
+    for title, found in sections:
+        shown = [row for row in found if all(word in _plain(row) for word in words)]
+        if shown:
+            parts.append((f"\n{title}\n", "bold $ink"))
+            parts += [run for row in shown for run in row]
+    if words and parts:
+        parts[0] = (parts[0][0].lstrip("\n"), parts[0][1])
+    return Content.assemble(*(parts or [(tr("nothing found"), "$muted")])).rstrip()
 
 
-def _action_rows(actions: Sequence[Action], leader: str, width: int) -> Iterator[list[tuple[str, str]]]:
+def _plain(row: Runs) -> str:
+    """Return a row's text as a query sees it, with the words of one sentence beside each other."""
+    return " ".join("".join(text for text, _style in row).casefold().split())
+
+
+def _marks(width: int, *, whole: bool) -> list[Runs]:
+    """Return the signs of states, as many in a row as fit; one in each if they are looked for."""
+    marks = [(mark.glyph, mark.colour, mark.word) for mark in map(state_mark, AgentState)]
+    unseen = state_mark(AgentState.READY, unseen=True)
+    marks.append((unseen.glyph, unseen.colour, tr("finished while you looked elsewhere")))
+    cell = max(cell_len(word) for _glyph, _colour, word in marks[:-1]) + 6
+    count = max(1, width // cell) if whole else 1
+    rows: list[Runs] = []
+    for number, (glyph, colour, word) in enumerate(marks):
+        last = (number + 1) % count == 0 or number >= len(marks) - 2
+        if number % count == 0 or number == len(marks) - 1:
+            rows.append([])
+        text = word if last else pad(word, cell - 4)
+        rows[-1] += [(f"  {glyph} ", f"bold ${colour}"), (f"{text}\n" if last else text, "$ink")]
+    return rows
+
+
+def _action_rows(actions: Sequence[Action], leader: str, width: int) -> Iterator[Runs]:
     """Yield a row per action: direct key, leader key, title, help."""
     keys = [key_label(action.keys[0]) if action.keys else "" for action in actions]
     after = [f"{leader} {leader_label(action)}" if action.leader else "" for action in actions]
     key_width, after_width = (max(map(cell_len, column)) + 1 for column in (keys, after))
-    indent = 2 + key_width + after_width + TITLE
+    indent = 2 + key_width + after_width
     for action, key, follow in zip(actions, keys, after, strict=True):
         yield [
             (f"  {pad(key, key_width)}", "bold $accent"),
             (pad(follow, after_width), "$ink"),
             (pad(tr(action.title), TITLE), "$ink"),
-            (_hanging(tr(action.help), indent, width), "$muted"),
+            (_hanging(tr(action.help), indent + TITLE, width, below=indent), "$muted"),
         ]
 
 
-def _pairs(rows: tuple[tuple[str, str], ...], width: int) -> list[tuple[str, str]]:
-    parts = []
-    for what, means in rows:
-        parts += [(f"  {pad(what, WHAT)}", "$ink"), (_hanging(means, 2 + WHAT, width), "$muted")]
-    return parts
+def _pairs(rows: tuple[tuple[str, str], ...], width: int) -> list[Runs]:
+    return [
+        [(f"  {pad(what, WHAT)}", "$ink"), (_hanging(means, 2 + WHAT, width), "$muted")]
+        for what, means in rows
+    ]
 
 
-def _hanging(text: str, indent: int, width: int) -> str:
-    """Indent wrapped lines to the first one; start on a new line if there is little room."""
+def _hanging(text: str, indent: int, width: int, *, below: int = 6) -> str:
+    """Indent wrapped lines to the first one, or begin on a new line, if there is little room, at `below`."""
+    words = text.replace("`", "")
     if width - indent < LEAST:
-        lines = wrapped(text, max(LEAST, width - 6))
-        return "".join(f"\n      {line}" for line in lines) + "\n"
-    return f"\n{' ' * indent}".join(wrapped(text, width - indent)) + "\n"
+        below = below if width - below >= LEAST else 6
+        lines = wrapped(words, max(LEAST, width - below))
+        return "".join(f"\n{' ' * below}{line}" for line in lines) + "\n"
+    return f"\n{' ' * indent}".join(wrapped(words, width - indent)) + "\n"

@@ -357,9 +357,9 @@ class EnterList(Choices):
 
 
 class ReportText(Static):
-    """A text, or a function that creates it for a width."""
+    """A text, or a function that creates it for a width, and for a query if it is searched."""
 
-    def __init__(self, content: Content | Callable[[int], Content]) -> None:
+    def __init__(self, content: Content | Callable[..., Content]) -> None:
         super().__init__("", id="text", markup=False)
         self._made_for = 0
         self._make = content
@@ -368,34 +368,96 @@ class ReportText(Static):
         width = event.size.width
         if width != self._made_for:
             self._made_for = width
-            self.update(self._make if isinstance(self._make, Content) else self._make(width))
+            self.show()
+
+    def show(self, *query: str) -> None:
+        self.update(self._make if isinstance(self._make, Content) else self._make(self._made_for, *query))
 
 
 class Report(Dialog[None]):
-    """Shows a scrollable text; the key of `action` also closes it."""
+    """Shows a scrollable text; the key of `action` also closes it.
+
+    With `searches`, the text is a function of a width and of words to look for.
+    """
 
     BOX_CLASSES: ClassVar[str] = "-wide"
     SUBTITLE: ClassVar[str] = "↑↓ scroll · Esc closes"
     AUTO_FOCUS = ".body"
-    BINDINGS: ClassVar = [("q,enter", "leave")]
+    BINDINGS: ClassVar = [
+        ("q,enter", "leave"),
+        ("slash", "find"),
+        ("up", "scroll(-1)"),
+        ("down", "scroll(1)"),
+    ]
 
-    def __init__(self, title: str, content: Content | Callable[[int], Content], *, action: str = "") -> None:
+    def __init__(
+        self,
+        title: str,
+        content: Content | Callable[..., Content],
+        *,
+        action: str = "",
+        searches: bool = False,
+    ) -> None:
         super().__init__(title)
         self._content = content
         self._action = action
+        self._searches = searches
 
     def body(self) -> ComposeResult:
+        if self._searches:
+            yield Input(id="query", placeholder=tr("words to find"), compact=True)
         with VerticalScroll(classes="body"):
             yield ReportText(self._content)
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        if self._searches:
+            self.query_one("#query").display = False
+            self._subtitle("↑↓ scroll · / find · Esc closes")
+
+    def action_find(self) -> None:
+        if self._searches:
+            field = self.query_one("#query")
+            field.display = True
+            field.focus()
+            body = self.query_one(".body")
+            body.styles.min_height = body.size.height  # what is found may have fewer rows
+            self._subtitle("↑↓ scroll · Enter back to the text · Esc ends the search")
+
+    @on(Input.Changed, "#query")
+    def _typed(self, event: Input.Changed) -> None:
+        self.query_one(ReportText).show(event.value)
+        self.query_one(".body", VerticalScroll).scroll_home(animate=False)
+
+    @on(Input.Submitted, "#query")
+    def _searched(self) -> None:
+        self.query_one(".body").focus()
+
+    def action_scroll(self, lines: int) -> None:
+        """Scroll while the search has the keyboard."""
+        self.query_one(".body", VerticalScroll).scroll_relative(y=lines, animate=False)
+
+    def action_leave(self) -> None:
+        """End the search, or close."""
+        if not (self._searches and self.query_one("#query").display):
+            self.dismiss(None)
+            return
+        self.query_one("#query", Input).value = ""
+        self.query_one("#query").display = False
+        body = self.query_one(".body")
+        body.styles.min_height = None
+        body.focus()
+        self._subtitle("↑↓ scroll · / find · Esc closes")
 
     def on_key(self, event: events.Key) -> None:
         action = keys_of(self.app).by_key(event.key)
         if action is not None and action.id == self._action:
             event.stop()
-            self.action_leave()
+            self.dismiss(None)
 
     def on_resize(self, event: events.Resize) -> None:
-        self.query_one(".body").styles.max_height = max(LEAST_ROWS, event.size.height - FRAME_ROWS)
+        rows = FRAME_ROWS + self._searches
+        self.query_one(".body").styles.max_height = max(LEAST_ROWS, event.size.height - rows)
 
 
 def describe(error: Exception) -> str:

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 from textual.css.stylesheet import Stylesheet
 from textual.dom import DOMNode
 from textual.events import Key, Paste
@@ -14,6 +15,7 @@ from synapse_tui.errors import AgentNotFound
 from synapse_tui.host.routing import Receipt
 from synapse_tui.keymap import Keymap, read_bindings
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus
+from synapse_tui.screens.application import help_text
 from synapse_tui.screens.composer import Chips, Composer
 from synapse_tui.screens.dialog import Confirm, Report
 from synapse_tui.screens.new_agent import COMMAND, NewAgent
@@ -606,3 +608,27 @@ async def test_a_name_that_is_too_long_is_refused_instead_of_cut():
             await until(lambda: "a name has at most 32" in text_of(app))
             await pilot.press("escape")
             await until(lambda: at_main(app))
+
+
+async def test_help_is_searched() -> None:
+    async with running(three_agents(), size=(80, 24)) as (app, pilot):
+        await pilot.press("f1", "slash", *"zoom pane's")
+        await until(lambda: "double click" in text_of(app))
+        text = app.screen.query_one("#text").render()
+        assert str(text).splitlines()[0] == "Mouse", "the heading of what is found, and nothing else"
+        assert len(str(text).splitlines()) == 2
+        await pilot.press("backspace", "enter", "escape")
+        await until(lambda: "All keys go" in text_of(app))
+        await pilot.press("slash", *"nonsense")
+        await until(lambda: "nothing found" in text_of(app))
+        await pilot.press("escape", "escape")
+        assert at_main(app)
+
+
+@pytest.mark.parametrize("width", [60, 74, 100, 140])
+def test_help_hangs_below_its_keys_and_has_no_marks(width: int) -> None:
+    rows = help_text(Keymap(), width).plain.split("\n")
+    assert not any("`" in row for row in rows)
+    assert max(cell_len(row.rstrip()) for row in rows[1:]) <= width, "the first one wraps as it is shown"
+    marks = rows[rows.index("Marks") + 1 :]
+    assert all(row.startswith("  ") for row in marks)
