@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 SCREEN_LINES = 60  # lines of a screen that the board shows at most
 HAPPENINGS = 60
 ANSWERED_SECONDS = 10.0  # an answer this much older than the state belongs to an earlier turn
+SAME_SECONDS = 3.0  # between an agent's passage and the change of its message that it brings about
 CALLING = (AgentState.WAITING, AgentState.ERROR)
 CALM_SECONDS, CALM_STEP = 60.0, 10.0
 NEVER_ASKED = tr("has not been asked for anything yet")
@@ -191,13 +192,32 @@ class BoardActions:
         return [_wait(task, labels, now) for task in waiting if not task.delivery.final]
 
     def happenings(self) -> Sequence[Happening]:
+        """Return what happened lately, the newest first and each thing once.
+
+        The end of a turn that was a message is that of the message; a question is told with what is asked.
+        """
         labels, now = self._app.labels(), self._main.now()
-        found = [(task.updated_at, _message(task, labels, now)) for task in self._host.tasks[-HAPPENINGS:]]
+        tasks = self._host.tasks[-HAPPENINGS:]
+        found = []
+        asking: list[Task] = []
         for agent_id, session in self._host.agents.items():
-            passages = _turning_points(session.timeline.passages)[-HAPPENINGS:]
-            found += [(passage.at, _passage(passage, labels.get(agent_id, ""), now)) for passage in passages]
+            own = [task for task in tasks if task.target == agent_id]
+            for passage in _turning_points(session.timeline.passages)[-HAPPENINGS:]:
+                same = [task for task in own if _is_of(task, passage)]
+                if passage.state is AgentState.READY and same:
+                    continue
+                asking += same
+                found.append((passage.at, _passage(passage, labels.get(agent_id, ""), now)))
+        found += [(task.updated_at, _message(task, labels, now)) for task in tasks if task not in asking]
         found.sort(key=lambda each: each[0], reverse=True)
         return [happening for _at, happening in found[:HAPPENINGS]]
+
+
+def _is_of(task: Task, passage: Passage) -> bool:
+    """Whether a message's last change is what a passage of its agent says too."""
+    state = {AgentState.READY: TaskState.COMPLETED, AgentState.WAITING: TaskState.INPUT_REQUIRED}
+    apart = abs((task.updated_at - passage.at).total_seconds())
+    return task.state is state.get(passage.state) and apart < SAME_SECONDS
 
 
 def _turning_points(passages: Sequence[Passage]) -> list[Passage]:

@@ -19,7 +19,7 @@ from synapse_tui.language import tr
 
 from .agent_rows import BESIDE, Line, changed_columns, counts, flat_row, heading, name_column, tall_row
 from .board_model import Row
-from .fit import Hint, Piece, fill, hint_row, shorten, width_of
+from .fit import ELLIPSIS, Hint, Piece, fill, hint_row, shorten, width_of
 from .states import HELD, State
 from .text import one_line, plural, since, wrap_words, wrapped_line
 
@@ -436,6 +436,14 @@ def _is_rule(line: Line) -> bool:
     return all(set(piece.text) <= _RULES for piece in line)
 
 
+def _shortened(line: Line, width: int) -> Line:
+    """Cut a line of an agent's screen, and show that it goes on; rules and blanks are cut without that."""
+    over = "".join(piece.text for piece in line).rstrip()
+    if cell_len(over) <= width or width < 1 or _is_rule(line):
+        return _cropped(line, width)
+    return [*_cropped(line, width - 1), Piece(ELLIPSIS, "$faint")]
+
+
 def _cropped(line: Iterable[Piece], width: int) -> Line:
     """Cut a line hard, as a narrower terminal would."""
     out: Line = []
@@ -468,7 +476,7 @@ def _framed(view: BoardView, detail: Detail, body: Sequence[Line], width: int) -
         Piece("─" * max(width - cell_len(title) - 3, 0) + "╮", edge),
     ]
     rows = [
-        [Piece("│ ", edge), *fill(_cropped(line, width - 4), [], width - 4), Piece(" │", edge)]
+        [Piece("│ ", edge), *fill(_shortened(line, width - 4), [], width - 4), Piece(" │", edge)]
         for line in body or [[Piece(tr("nothing yet"), "$faint")]]
     ]
     return [top, *rows, [Piece("╰" + "─" * max(width - 2, 0) + "╯", edge)]]

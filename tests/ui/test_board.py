@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 
 from synapse_tui.agents.delivery.answering import CHANGED, AnswerOutcome
 from synapse_tui.app import SynapseApp
-from synapse_tui.model import AgentSpec, AgentState, ExitStatus
+from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
 from synapse_tui.screens.agents import InterruptDialog
 from synapse_tui.screens.composer import Composer
 from synapse_tui.screens.dialog import Report
@@ -518,3 +518,47 @@ async def test_nothing_is_drawn_while_nothing_changes(monkeypatch: pytest.Monkey
         working = [y for y, row in enumerate(text_of(app).splitlines()) if row.startswith("  ◐")]
         assert [(region.y, region.height) for region in rows] == [(y, 1) for y in working]
         assert all(region.width < 60 for region in rows)
+
+
+async def test_lately_says_each_thing_once() -> None:
+    host = three_agents()
+    claude, codex, _gemini = host.agents.values()
+    async with running(host, size=(120, 40)) as (app, pilot):
+        for seconds, state in ((-30, AgentState.PROCESSING), (-20, AgentState.READY)):
+            host.clock = lambda now=float(seconds): now  # type: ignore[misc]
+            claude.become(state)
+        before = {"sender": codex.agent_id, "delivery": DeliveryState.DONE, "state": TaskState.COMPLETED}
+        host.message(claude.agent_id, "long ago", minutes=5, **before)  # type: ignore[arg-type]
+        host.message(claude.agent_id, "add the tests", minutes=20 / 60, **before)  # type: ignore[arg-type]
+        host.clock = lambda: -10.0  # type: ignore[misc]
+        claude.become(AgentState.WAITING, "permission: Bash · rm -rf build")
+        asked = {"delivery": DeliveryState.SUBMITTED, "state": TaskState.INPUT_REQUIRED}
+        host.message(claude.agent_id, "clean up", minutes=10 / 60, **asked)  # type: ignore[arg-type]
+        host.clock = lambda: 0.0  # type: ignore[misc]
+        await pilot.press(LEADER, "b")
+        source = app.main.board.source
+        assert source is not None
+        assert [(each.who, each.text) for each in source.happenings()] == [
+            ("claude", "needs you: rm -rf build"),
+            ("codex → claude", "done: add the tests"),
+            ("codex → claude", "done: long ago"),
+        ]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_a_long_row_of_a_picture_ends_with_an_ellipsis(size: tuple[int, int]) -> None:
+    host = three_agents()
+    claude = next(iter(host.agents.values()))
+    async with running(host, size=size) as (app, pilot):
+        claude.terminal.resize(200, 20)
+        claude.feed("x" * 150 + "\r\n" + "─" * 150 + "\r\nshort" + " " * 150 + "|\x1b[D \r\n" + "漢" * 70)
+        claude.become(AgentState.PROCESSING)
+        await pilot.press(LEADER, "b")
+        await until(lambda: "last on its screen" in text_of(app))
+        rows = [
+            row.partition("│ ")[2].rpartition(" │")[0] for row in text_of(app).splitlines() if "│ " in row
+        ]
+        ends = {row.rstrip()[:1]: row.rstrip()[-1:] for row in rows if row.strip()}
+        assert ends["x"] == ends["漢"] == "…"
+        assert ends["─"] == "─"
+        assert ends["s"] == "t"
