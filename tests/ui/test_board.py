@@ -530,11 +530,11 @@ async def test_lately_says_each_thing_once() -> None:
         before = {"sender": codex.agent_id, "delivery": DeliveryState.DONE, "state": TaskState.COMPLETED}
         host.message(claude.agent_id, "long ago", minutes=5, **before)  # type: ignore[arg-type]
         host.message(claude.agent_id, "add the tests", minutes=20 / 60, **before)  # type: ignore[arg-type]
-        host.clock = lambda: -10.0  # type: ignore[misc]
+        host.clock = lambda: -10.0
         claude.become(AgentState.WAITING, "permission: Bash · rm -rf build")
         asked = {"delivery": DeliveryState.SUBMITTED, "state": TaskState.INPUT_REQUIRED}
         host.message(claude.agent_id, "clean up", minutes=10 / 60, **asked)  # type: ignore[arg-type]
-        host.clock = lambda: 0.0  # type: ignore[misc]
+        host.clock = lambda: 0.0
         await pilot.press(LEADER, "b")
         source = app.main.board.source
         assert source is not None

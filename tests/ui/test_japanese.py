@@ -18,7 +18,7 @@ from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE: dict[str, str] = json.loads((CATALOGUES / "ja.json").read_text(encoding="utf-8"))
-WORDS = {"held", "none", "priority", "unread", "process", "address", "waits", "arrows"}
+WORDS = {"accepted", "held", "none", "priority", "unread", "process", "address", "waits", "arrows"}
 """Single words that no agent of the scenes says; others are also theirs."""
 OF_AGENTS = {"permission dialog", "edits parser.py", "wants to run rm -rf build", "which tests"}
 """The name of a rule, and what agents of the scenes do, ask and say."""
