@@ -421,7 +421,8 @@ class Report(Dialog[None]):
             field.display = True
             field.focus()
             body = self.query_one(".body")
-            body.styles.min_height = body.size.height  # what is found may have fewer rows
+            body.styles.min_height = body.size.height - 1  # what is found may have fewer rows
+            self._fit(self.size.height)
             self._subtitle("↑↓ scroll · Enter back to the text · Esc ends the search")
 
     @on(Input.Changed, "#query")
@@ -446,6 +447,7 @@ class Report(Dialog[None]):
         self.query_one("#query").display = False
         body = self.query_one(".body")
         body.styles.min_height = None
+        self._fit(self.size.height)
         body.focus()
         self._subtitle("↑↓ scroll · / find · Esc closes")
 
@@ -456,8 +458,11 @@ class Report(Dialog[None]):
             self.dismiss(None)
 
     def on_resize(self, event: events.Resize) -> None:
-        rows = FRAME_ROWS + self._searches
-        self.query_one(".body").styles.max_height = max(LEAST_ROWS, event.size.height - rows)
+        self._fit(event.size.height)
+
+    def _fit(self, height: int) -> None:
+        finds = self._searches and self.query_one("#query").display
+        self.query_one(".body").styles.max_height = max(LEAST_ROWS, height - FRAME_ROWS - finds)
 
 
 def describe(error: Exception) -> str:

@@ -121,16 +121,18 @@ def _choices(view: MentionView, rows: int, inner: int, find: Find) -> list[list[
     if count <= 0:
         return []
     first = max(0, min(view.selected - count // 2, len(view.completions) - count))
-    names = [one_line(each.text) for each in view.completions]
-    widest = min(max(map(cell_len, names)), max(_LEAST_NAME, inner // 2))
+    names = [one_line(each.text) for each in view.completions if each.targets]
+    widest = min(max(map(cell_len, names), default=0), max(_LEAST_NAME, inner // 2))
     return [_choice(view, index, inner, widest, find) for index in range(first, first + count)]
 
 
 def _choice(view: MentionView, index: int, inner: int, widest: int, find: Find) -> list[Piece]:
     completion, selected = view.completions[index], index == view.selected
-    name = pad(one_line(completion.text), min(widest, inner - 2), "middle")
+    name = one_line(completion.text)
+    if completion.targets:  # otherwise it is what to do, in words
+        name = pad(name, min(widest, inner - 2), "middle")
     ground = " on $select" if selected else ""
-    row = [Piece(f"{'›' if selected else ' '} {name}", "bold $ink" if selected else "$ink")]
+    row = [Piece(f"{'›' if selected else ' '} {name}", "bold $ink" if selected else "$ink", cut="end")]
     row += _about(completion.text, completion.targets, find)
     return [
         Piece(each.text, f"{each.style}{ground}".strip(), str(index), cut=each.cut)

@@ -319,12 +319,11 @@ def fields(app: SynapseApp) -> tuple[str, str]:
     return ", ".join(app.screen.query_one(Chips).names), app.screen.query_one("#text", TextArea).text
 
 
-@pytest.mark.parametrize("leave", [["escape"], ["tab", "tab", "tab", "enter"]])
-async def test_composer_keeps_the_draft_of_a_message_that_was_not_sent(leave):
+async def test_composer_keeps_the_draft_of_a_message_that_was_not_sent():
     host = three_agents()
     async with running(host) as (app, pilot):
         await pilot.press(
-            "f2", *"ali", "tab", "tab", "4", "shift+tab", *"half", "shift+enter", *"done", *leave
+            "f2", *"ali", "tab", "tab", "4", "shift+tab", *"half", "shift+enter", *"done", "escape"
         )
         await until(lambda: at_main(app))
         assert not any(call[0] == "send" for call in host.calls)
