@@ -550,8 +550,9 @@ async def test_a_long_row_of_a_picture_ends_with_an_ellipsis(size: tuple[int, in
     host = three_agents()
     claude = next(iter(host.agents.values()))
     async with running(host, size=size) as (app, pilot):
-        claude.terminal.resize(200, 20)
-        claude.feed("x" * 150 + "\r\n" + "─" * 150 + "\r\nshort" + " " * 150 + "|\x1b[D \r\n" + "漢" * 70)
+        width = claude.terminal.columns - 1
+        for text in ("x" * width, "─" * width, "short" + " " * (width - 5), "漢" * (width // 2)):
+            claude.feed(f"{text}\r\n")
         claude.become(AgentState.PROCESSING)
         await pilot.press(LEADER, "b")
         await until(lambda: "last on its screen" in text_of(app))
