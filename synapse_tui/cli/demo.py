@@ -56,8 +56,13 @@ def demo_command(*, tour: bool) -> None:
 
 @contextlib.contextmanager
 def scratch_project() -> Iterator[Path]:
-    """Yield a project in a scratch home folder; until then the environment of this process refers to it."""
-    look = _look()
+    """Yield a project in a scratch home folder; until then the environment of this process refers to it.
+
+    The agents there speak the language of this process.
+    """
+    from synapse_tui.language import language
+
+    look = {**_look(), "language": language()}
     before = dict(os.environ)
     with tempfile.TemporaryDirectory(prefix="synapse-demo-", ignore_cleanup_errors=True) as folder:
         home, runtime, scratch, project = (Path(folder, name) for name in ("home", "run", "tmp", "shop"))
