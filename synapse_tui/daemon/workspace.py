@@ -9,16 +9,17 @@ import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from synapse_tui.agents.console import Past
-from synapse_tui.agents.session import resumed_spec, saved_agent
+from synapse_tui.agents.session import AgentSession, resumed_spec, saved_agent
 from synapse_tui.errors import SynapseError
 from synapse_tui.events import AgentAdded, AgentInstructed, AgentRemoved, AgentRenamed, Notice
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import tilde
-from synapse_tui.screens.questions import RestoreOffer
+from synapse_tui.screens.questions import NotStarted, RestoreOffer
 from synapse_tui.terminal import Terminal, capture_history
 from synapse_tui.widgets.fit import shorten
 from synapse_tui.widgets.text import one_line
@@ -281,22 +282,23 @@ class LostWorkspace:
             if any(recipient.is_meant(agent.agent_id, agent.name) for agent in saved)
         )
 
-    async def open(self, sizes: Sequence[tuple[int, int]]) -> Sequence[str]:
-        """Open the agents again and restore their layout; return a message for each that failed.
+    async def open(self, sizes: Sequence[tuple[int, int]]) -> Sequence[NotStarted]:
+        """Open the agents again and restore their layout; return those that failed.
 
         `sizes` are the columns and lines of each agent.
         """
-        problems = []
+        failed = []
         agents = sorted(self._saved.agents, key=lambda each: each.order)
         for agent, (columns, lines) in zip(agents, sizes, strict=False):
+            again = partial(self._open, agent, self._pasts.get(agent.agent_id, b""))
             try:
-                await self._open(agent, columns, lines)
+                await again(columns, lines)
                 self._opened.append(agent)
             except SynapseError as error:
-                problems.append(f"{_words(agent)}: {error}")
+                failed.append(NotStarted(_spec(agent), error, again))
         self._forget()
         self._arrange(self._saved.view.state)
-        return problems
+        return failed
 
     def _forget(self) -> None:
         self.pending = ()
@@ -304,15 +306,18 @@ class LostWorkspace:
         self._host.reserve(())
         self.decided.set()
 
-    async def _open(self, agent: SavedAgent, columns: int, lines: int) -> None:
+    async def _open(self, agent: SavedAgent, history: bytes, columns: int, lines: int) -> AgentSession:
         profile = self._host.profile_of(agent.profile, agent.command, fixed=True)
-        history = self._pasts.get(agent.agent_id, b"")
-        await self._host.open(
+        return await self._host.open(
             resumed_spec(agent, profile),
             columns=columns,
             lines=lines,
             before=Past(history, self._saved.saved_at) if history else None,
         )
+
+
+def _spec(agent: SavedAgent) -> AgentSpec:
+    return AgentSpec(agent.profile, agent.name, Path(agent.cwd), agent.args, command=agent.command)
 
 
 def _words(agent: SavedAgent) -> str:

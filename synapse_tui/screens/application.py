@@ -146,14 +146,10 @@ class ApplicationActions:
         deck = self._app.main.deck
         deck.restore(offer.view)
         try:
-            reasons = await offer.open(deck.terminal_sizes(len(offer.agents)))
+            failed = await offer.open(deck.terminal_sizes(len(offer.agents)))
         finally:
             done()
-        for reason in reasons:
-            self._app.notice(reason, "error")
-        self._app.main.show_reasons(reasons)
-        if missing := offer.missing(beside):
-            await self._new_agents.open_all(missing)
+        await self._new_agents.open_all(offer.missing(beside), failed)
 
     # Leaving the application
 

@@ -88,9 +88,9 @@ class BoardActions:
 
     def rows(self) -> Sequence[Row]:
         now = self._main.board.clock()
-        views = [*self._main.agents, *self._main.tab_bar.expected]
-        self._count_changes(views)
-        alone = self._alone(views)
+        views = [*self._main.agents, *self._main.not_started, *self._main.tab_bar.expected]
+        self._count_changes(self._main.agents)
+        alone = self._alone(self._main.agents)
         return [self._row(agent, now, alone) for agent in views]
 
     def _row(self, agent: AgentView, now: float, alone: dict[Path, bool]) -> Row:
@@ -99,7 +99,7 @@ class BoardActions:
         seconds = max(0.0, now - agent.since) if agent.since else 0.0
         if not state.calls and seconds > CALM_SECONDS and agent.state is not AgentState.PROCESSING:
             seconds -= seconds % CALM_STEP  # what rests is not drawn each second
-        what = ""
+        what = agent.failed or ""
         if session is not None:
             dialog = session.dialog
             what = doing(
@@ -162,7 +162,8 @@ class BoardActions:
     def detail(self, row: Row) -> Detail:
         session = self._host.agents.get(row.agent_id)
         if session is None:
-            return Detail(row, about=(row.agent.agent_type,))
+            folder = short_path(row.agent.cwd) if row.agent.failed is not None else ""
+            return Detail(row, about=tuple(filter(None, (row.agent.agent_type, folder))))
         dialog = session.dialog if session.exit is None else None
         lines = [session.terminal.line(y) for y in range(session.terminal.lines)]
         asked = None

@@ -80,6 +80,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.show_news = Throttle(self.set_timer, self._show_now)
         self._reasons: Sequence[str] = ()
         self._expected: Sequence[AgentSpec] = ()
+        self.not_started: Sequence[AgentView] = ()  # agents that failed, each with a row on the board
         self._there: set[str] = set()  # agents that existed before the expected ones
         self._question_waits = False
         self.answers: Mapping[str, int] = {}  # cards over the composers, by agent id
@@ -378,6 +379,9 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         pane = self.active_pane
         if pane is not None:
             pane.take_focus()
+
+    def did_not_start(self, row_id: str) -> bool:
+        return any(each.agent_id == row_id for each in self.not_started)
 
     def find(self, agent_id: str) -> AgentView | None:
         return next((agent for agent in self.agents if agent.agent_id == agent_id), None)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import itertools
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, ClassVar
@@ -17,6 +19,7 @@ from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from synapse_tui.agents.profiles.programs import command_spec, split_words
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError, SynapseError
 from synapse_tui.language import tr
 from synapse_tui.model import AgentSpec
@@ -25,13 +28,16 @@ from synapse_tui.widgets.layout import Axis
 from synapse_tui.widgets.option_lists import Check, Checklist, Choice
 from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.text import one_line, plural
+from synapse_tui.widgets.views import AgentView
 
 from .dialog import Dialog, EnterList, Form, describe, label
 from .keyboard import Keyboard
+from .questions import NotStarted
 from .shell import Shell
 
 if TYPE_CHECKING:
     from synapse_tui.agents.profiles.profile import Profile
+    from synapse_tui.agents.session import AgentSession
 
 Find = Callable[[str], str | None]
 COMMAND = tr("command line…")  # the entry of any other program
@@ -44,6 +50,8 @@ class NewAgentActions:
         self._host = app.host
         self._main = app.main
         self._keyboard = keyboard
+        self._failed: dict[str, Failed] = {}  # by the id of their row on the board
+        self._rows = itertools.count(1)
         self.find: Find = which
 
     def action_new_agent(self, beside: Axis | None = None) -> None:
@@ -72,9 +80,12 @@ class NewAgentActions:
         session = await self._host.open(spec, columns=columns, lines=lines)
         return session.agent_id
 
-    async def open_all(self, specs: Sequence[AgentSpec]) -> None:
-        """Open agents one by one; those that fail are reported together and do not stop the others."""
-        failed: dict[str, list[str]] = {}  # names of agents, by why they did not start
+    async def open_all(self, specs: Sequence[AgentSpec], not_started: Sequence[NotStarted] = ()) -> None:
+        """Open agents one by one; those that fail do not stop the others.
+
+        They are reported together, with those that did not start before.
+        """
+        failed = list(not_started)
         self._main.expect(specs)
         try:
             for number, spec in enumerate(specs, 1):
@@ -82,21 +93,101 @@ class NewAgentActions:
                 try:
                     await self._open(spec)
                 except SynapseError as error:
-                    failed.setdefault(describe(error), []).append(one_line(spec.name or spec.profile))
+                    failed.append(NotStarted(spec, error, partial(self._start, spec)))
                     self._main.expect(specs[number:])
             await self._drawn()
         finally:
             self._main.expect(())
-        reasons = [tr(f"{', '.join(names)} did not start: {reason}") for reason, names in failed.items()]
-        self._main.show_reasons(reasons)
-        if reasons:
+        for each in failed:
+            self._failed[f"not-started-{next(self._rows)}"] = Failed(each, each.error, self._clock())
+        self._show_failed()
+        if failed:
+            reasons = _reasons((each.name, each.error) for each in failed)
             self._app.notice("\n".join(each.replace("\n", "; ") for each in reasons), "error")
+
+    async def _start(self, spec: AgentSpec, columns: int, lines: int) -> AgentSession:
+        return await self._host.open(spec, columns=columns, lines=lines)
+
+    # Agents that did not start
+
+    def _clock(self) -> float:
+        return self._main.board.clock()
+
+    def _show_failed(self) -> None:
+        self._main.not_started = [
+            _row_of(row_id, each, self._host.folder) for row_id, each in self._failed.items()
+        ]
+        failed = [(each.agent.name, each.error) for each in self._failed.values()]
+        self._main.show_reasons(_reasons((name, error) for name, error in failed if error is not None))
+        self._main.board.look()
+
+    def action_start_again(self, row_id: str) -> None:
+        """Try an agent again that did not start."""
+        each = self._failed.get(row_id)
+        if each is not None and each.error is not None:
+            self._failed[row_id] = Failed(each.agent, None, self._clock())
+            self._show_failed()
+            self._app.spawn(self._start_again(row_id, each.agent))
+
+    async def _start_again(self, row_id: str, agent: NotStarted) -> None:
+        board, error = self._main.board, agent.error
+        try:
+            session = await agent.open(*self._main.deck.terminal_size())
+        except SynapseError as problem:
+            error = problem
+            self._app.notice(_reasons([(agent.name, error)])[0].replace("\n", "; "), "error")
+        else:
+            del self._failed[row_id]
+            if board.model.chosen == row_id:
+                self._main.show_agents()
+                board.choose(session.agent_id)
+        finally:
+            if row_id in self._failed:
+                self._failed[row_id] = Failed(agent, error, self._clock())
+            self._show_failed()
+
+    def action_not_started(self, row_id: str) -> None:
+        """Answer an action that needs an agent that runs."""
+        self._app.notice(f"{self._failed[row_id].agent.name} did not start: R tries it again", "warning")
+
+    def action_forget_agent(self, row_id: str) -> None:
+        """Take the row of an agent away that did not start."""
+        each = self._failed.get(row_id)
+        if each is not None and each.error is not None:
+            del self._failed[row_id]
+            self._show_failed()
 
     async def _drawn(self) -> None:
         """Wait for a redraw, since opening an agent blocks the event loop for a moment."""
         drawn = asyncio.Event()
         if self._app.call_after_refresh(drawn.set):
             await drawn.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An agent that has a row on the board because it did not start."""
+
+    agent: NotStarted
+    error: SynapseError | None  # None while it is tried again
+    since: float
+
+
+def _row_of(row_id: str, failed: Failed, folder: Path) -> AgentView:
+    reason = describe(failed.error).replace("\n", "; ") if failed.error is not None else ""
+    spec = failed.agent.spec
+    folder = spec.cwd or folder
+    return AgentView(
+        row_id, 0, failed.agent.name, spec.profile, since=failed.since, cwd=folder, failed=reason
+    )
+
+
+def _reasons(failed: Iterable[tuple[str, SynapseError]]) -> list[str]:
+    """Say who did not start and why, each reason once."""
+    names: dict[str, list[str]] = {}
+    for name, error in failed:
+        names.setdefault(describe(error), []).append(name)
+    return [tr(f"{', '.join(each)} did not start: {reason}") for reason, each in names.items()]
 
 
 def split_installed(profiles: Sequence[Profile], find: Find = which) -> tuple[list[Profile], list[Profile]]:

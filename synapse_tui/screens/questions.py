@@ -23,24 +23,42 @@ from textual.widgets import Button, Static
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.driver.events import TerminalKeyRelease
-from synapse_tui.errors import HistoryError
+from synapse_tui.errors import HistoryError, SynapseError
 from synapse_tui.hooks.install import Consent
 from synapse_tui.language import tr
 from synapse_tui.model import AgentSpec, AgentState
 from synapse_tui.widgets.sidebar import short_path
-from synapse_tui.widgets.text import plural, printable
+from synapse_tui.widgets.text import one_line, plural, printable
 
 from .dialog import Dialog, Result, label
 from .shell import Shell
 
 if TYPE_CHECKING:
     from synapse_tui.agents.profiles.finding import UntrustedFile
+    from synapse_tui.agents.session import AgentSession
 
 QUIET_SECONDS = 1.0  # without a key, before a question opens, and while it is open before it accepts one
 Taken = Literal["screen", "main", "nothing"]
 """Who receives the input: the open screen, the main screen below it, or neither."""
 _ENTERING = frozenset({"tab", "shift+tab", "up", "down", "left", "right"})
 RESUMES = tr("Each resumes its last conversation if it can; its earlier output is shown above.")
+
+
+@dataclass(frozen=True, slots=True)
+class NotStarted:
+    """An agent that could not be started.
+
+    Attributes:
+        open: Tries it again, with so many columns and lines.
+    """
+
+    spec: AgentSpec
+    error: SynapseError
+    open: Callable[[int, int], Awaitable[AgentSession]]
+
+    @property
+    def name(self) -> str:
+        return one_line(self.spec.name or self.spec.profile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +80,7 @@ class RestoreOffer:
     saved_at: datetime
     ask: bool
     view: Mapping[str, object]
-    open: Callable[[Sequence[tuple[int, int]]], Awaitable[Sequence[str]]]
+    open: Callable[[Sequence[tuple[int, int]]], Awaitable[Sequence[NotStarted]]]
     forget: Callable[[], None]
     waiting: Callable[[], Awaitable[int]]
     missing: Callable[[Sequence[AgentSpec]], list[AgentSpec]]

@@ -51,6 +51,10 @@ FOR_EXTERNAL = {
 """Maps actions on hosted agents to their equivalents for external ones."""
 
 
+FOR_NOT_STARTED = {"restart_agent": "start_again", "close_agent": "forget_agent"}
+"""Maps actions on agents to those on agents that did not start; there are no others on these."""
+
+
 @dataclass(frozen=True, slots=True)
 class SessionControls:
     name: str
@@ -99,6 +103,8 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
             about = arguments[0] if arguments else self.main.active
             if action_id in FOR_EXTERNAL and self.host.externals.has(about):
                 action_id, arguments = FOR_EXTERNAL[action_id], (about,)
+            elif action_id in OF_AGENT and self.main.did_not_start(about):
+                action_id, arguments = FOR_NOT_STARTED.get(action_id, "not_started"), (about,)
             self.actions[action_id](*arguments)
         except Exception as error:
             self.report(error)

@@ -32,7 +32,19 @@ DEAD_SECONDS = 0.5  # after a dialog has appeared or changed on the board, until
 TOO_SOON = tr("too soon after this appeared: look, then press it again")
 _COMMANDS = {key: command.id for command in BOARD_KEYS for key in command.keys}
 _ACTIONS = {"leave": "board", "new_agent": "new_agent", "help": "help"}
-_AGENT_ACTIONS = {"open": "focus_agent", "message": "compose", "changes": "changes", "interrupt": "interrupt"}
+_AGENT_ACTIONS = {
+    "open": "focus_agent",
+    "message": "compose",
+    "changes": "changes",
+    "interrupt": "interrupt",
+    "restart": "restart_agent",
+    "close": "close_agent",
+    "rename": "rename_agent",
+}
+_ENDED_TOO = frozenset(
+    {"open", "restart", "close", "rename"}
+)  # what can be done with an agent that has ended
+_FAILED_TOO = {"restart": tr("retry"), "close": tr("remove")}  # and with one that did not start
 _MOVES = {"up": -1, "down": 1, "first": -10_000, "last": 10_000}
 
 
@@ -288,8 +300,10 @@ class Board(PieceWidget, can_focus=True):
             return [Hint("Enter", "keep", "enter"), Hint("Esc", "show all", "escape")]
         row, asked = self.model.chosen_row, self._asked
         can: dict[str, bool] = dict.fromkeys((each.id for each in BOARD_KEYS), True)
-        alive = row is not None and row.agent.exit is None
-        can["open"] = row is not None
+        alive = row is not None and row.runs
+        failed = row is not None and row.agent.failed is not None
+        can["open"] = row is not None and not failed
+        can["restart"] = can["close"] = row is not None and not alive
         can["answer"] = asked is not None and bool(asked.options) and self.answering.whole
         can["message"] = can["changes"] = can["interrupt"] = alive
         others = (other for other, _state in self.model.rows if row is None or other.agent_id != row.agent_id)
@@ -299,7 +313,8 @@ class Board(PieceWidget, can_focus=True):
         for each in BOARD_KEYS:
             if each.hint and can[each.id]:
                 key = self._answer_keys(asked) if each.id == "answer" and asked is not None else each.label
-                hints.append(Hint(key, each.hint, each.keys[0]))
+                word = _FAILED_TOO.get(each.id, each.hint) if failed else each.hint
+                hints.append(Hint(key, word, each.keys[0]))
         return hints
 
     def _answer_keys(self, asked: Asked) -> str:
@@ -343,7 +358,7 @@ class Board(PieceWidget, can_focus=True):
     def _do_for(self, row: Row, source: BoardSource, command: str, character: str) -> None:
         if command == "answer":
             self._answer(character)
-        elif command == "open" or row.agent.exit is None:
+        elif row.runs or command in (_ENDED_TOO if row.agent.failed is None else _FAILED_TOO):
             source.perform(_AGENT_ACTIONS[command], row.agent_id)
 
     def _answer(self, key: str) -> None:

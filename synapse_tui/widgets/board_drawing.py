@@ -364,6 +364,9 @@ def _detail(view: BoardView, width: int, height: int, *, head: bool) -> tuple[li
     else:
         parts = _parts(detail, width, max(0, room - 4))
         body = list(detail.screen[-max(room - len(parts), 1) :])
+        if detail.row.agent.failed:
+            words = wrap_words(detail.row.agent.failed, width - 4, max(room, 1))
+            body = [[Piece(line, "$ink")] for line in words]
         whole = False
     framed = _framed(view, detail, body, width)
     return [*top, *framed, *options, *parts][:height], whole
@@ -462,6 +465,8 @@ def _framed(view: BoardView, detail: Detail, body: Sequence[Line], width: int) -
     asks = detail.asked is not None
     edge = "$needs" if asks and view.readiness != "changed" else "$line"
     title, style = tr(" last on its screen "), "$faint"
+    if detail.row.agent.failed is not None:
+        title = tr(" why it did not start ") if detail.row.agent.failed else tr(" is tried again ")
     if asks:
         title = (
             tr(" changed: look again ")

@@ -38,6 +38,10 @@ class Row:
     def is_open(self) -> bool:
         return bool(self.agent.agent_id)
 
+    @property
+    def runs(self) -> bool:
+        return self.agent.exit is None and self.agent.failed is None
+
 
 def doing(agent: AgentView, *, asks: str = "", answer: str = "", task: str = "") -> str:
     """Return in a few words what an agent asks or does.
@@ -51,6 +55,8 @@ def doing(agent: AgentView, *, asks: str = "", answer: str = "", task: str = "")
     state = agent.mark
     if agent.exit is not None:
         return tr(agent.exit.words)
+    if agent.failed:
+        return agent.failed
     if state.rank == NEEDS_YOU.rank:
         return asks or agent.call
     if state is HOLDS:

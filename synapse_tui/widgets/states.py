@@ -51,14 +51,15 @@ class State(Mark):
 NEEDS_YOU = State("▲", "needs", tr("needs you"), 0, tr("Needs you"))
 ERROR = State("▲", "fail", tr("error"), 0, tr("Needs you"))
 SUSPENDED = State("▲", "needs", tr("suspended"), 0, tr("Needs you"))
-ENDED = State("×", "fail", tr("ended"), 1, tr("Ended by itself"))
-DONE = State("◆", "done", tr("done"), 2, tr("Done, not looked at yet"))
-HOLDS = State(HELD, "held", tr("holds messages"), 3, tr("Holds messages"))
-WORKING = State("◐", "work", tr("working"), 4, tr("Working"))
-UNKNOWN = State("?", "faint", tr("unknown"), 5, tr("Unknown"))
-STARTING = State("○", "faint", tr("starting"), 6, tr("Starting"))
-ENDED_SEEN = State("×", "faint", tr("ended"), 8, tr("Ended"))
-READY = State("●", "calm", tr("ready"), 7, tr("Ready"))
+NOT_STARTED = State("×", "fail", tr("did not start"), 1, tr("Did not start"))
+ENDED = State("×", "fail", tr("ended"), 2, tr("Ended by itself"))
+DONE = State("◆", "done", tr("done"), 3, tr("Done, not looked at yet"))
+HOLDS = State(HELD, "held", tr("holds messages"), 4, tr("Holds messages"))
+WORKING = State("◐", "work", tr("working"), 5, tr("Working"))
+UNKNOWN = State("?", "faint", tr("unknown"), 6, tr("Unknown"))
+STARTING = State("○", "faint", tr("starting"), 7, tr("Starting"))
+ENDED_SEEN = State("×", "faint", tr("ended"), 9, tr("Ended"))
+READY = State("●", "calm", tr("ready"), 8, tr("Ready"))
 
 _STATES: Final = MappingProxyType(
     {

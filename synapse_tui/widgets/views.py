@@ -26,7 +26,7 @@ from synapse_tui.model import (
     Task,
 )
 
-from .states import DONE, ENDED, ENDED_SEEN, HOLDS, NEEDS_YOU, State, state_mark
+from .states import DONE, ENDED, ENDED_SEEN, HOLDS, NEEDS_YOU, NOT_STARTED, State, state_mark
 from .text import one_line, plural
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ class AgentView:
     watch: str = ""  # state of its watch: `watched 2/5`, `gave up 5/5`
     gave_up: bool = False  # whether the watch gave up and nothing has happened since
     external: bool = False  # whether it is an external A2A agent
+    # why it did not start; empty while that is tried again, None if it did
+    failed: str | None = None
     # whether none of its hooks has run yet, so that locks are not enforced
     unproved: bool = False
 
@@ -97,7 +99,11 @@ class AgentView:
         """Whether it needs the user to continue: it waits, has failed or exited, or its watch gave up."""
         if self.exit is not None:
             return not self.end_seen
-        return self.gave_up or self.state in (AgentState.WAITING, AgentState.ERROR, AgentState.SUSPENDED)
+        return (
+            bool(self.failed)
+            or self.gave_up
+            or self.state in (AgentState.WAITING, AgentState.ERROR, AgentState.SUSPENDED)
+        )
 
     @property
     def held_long(self) -> bool:
@@ -121,6 +127,8 @@ class AgentView:
         """Return its state as the user sees it; a held message may outrank its own."""
         if self.exit is not None:
             return ENDED_SEEN if self.end_seen else ENDED
+        if self.failed:
+            return NOT_STARTED
         if self.gave_up:
             return NEEDS_YOU
         own = state_mark(self.state, unseen=self.unseen)

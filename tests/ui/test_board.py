@@ -14,10 +14,11 @@ from textual.pilot import Pilot
 
 from synapse_tui.agents.delivery.answering import CHANGED, AnswerOutcome
 from synapse_tui.app import SynapseApp
+from synapse_tui.errors import PortsExhausted
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
 from synapse_tui.screens.agents import InterruptDialog
 from synapse_tui.screens.composer import Composer
-from synapse_tui.screens.dialog import Report
+from synapse_tui.screens.dialog import Confirm, Report
 from synapse_tui.screens.main import view_state
 from synapse_tui.widgets.board import Board
 from synapse_tui.widgets.board_model import REST_SECONDS
@@ -128,6 +129,86 @@ async def test_agents_that_are_being_opened_are_on_the_board() -> None:
         assert "4 agents" in text_of(app)
         await pilot.click(offset=place(app, "slow"))
         assert chosen(app) == CLAUDE
+
+
+@asynccontextmanager
+async def two_not_started(
+    size: tuple[int, int] = (120, 40),
+) -> AsyncIterator[tuple[FakeHost, SynapseApp, Pilot[None], Clock]]:
+    host = three_agents()
+    host.fail["open"] = PortsExhausted("no port is free in 8100-8109", "close an agent")
+    specs = [AgentSpec("claude", name=name) for name in ("ann", "ben")]
+    async with running(host, size=size, specs=specs) as (app, pilot):
+        await until(lambda: len(app.main.not_started) == 2)
+        clock = Clock(app)
+        await pilot.press(LEADER, "b")
+        clock.forward(1)
+        await pilot.pause()
+        yield host, app, pilot, clock
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_each_agent_that_did_not_start_has_its_row(size: tuple[int, int]) -> None:
+    async with two_not_started(size) as (_host, app, pilot, _clock):
+        shown = text_of(app).splitlines()
+        assert [app.main.board.model.rows[at][0].agent.label for at in (0, 1)] == ["ann", "ben"]
+        for name in ("ann", "ben"):
+            at = next(at for at, line in enumerate(shown) if f"× {name}" in line)
+            assert "no port is free in 8100-8109" in shown[at] + shown[at + 1]
+        assert "R retry" in shown[-1]
+        assert "x remove" in shown[-1]
+        assert "open" not in shown[-1]
+        await pilot.press("enter", "m", "i", "d", "r")
+        assert app.screen is app.main
+        assert app.main.board_shown
+
+
+async def test_an_agent_that_did_not_start_is_tried_again() -> None:
+    async with two_not_started() as (host, app, pilot, clock):
+        await pilot.press("R")
+        await until(lambda: len(host.opened) == 3)
+        clock.forward(1)
+        assert [each.label for each in app.main.not_started] == ["ann", "ben"], "it failed again"
+        del host.fail["open"]
+        await pilot.press("R")
+        await until(lambda: [each.label for each in app.main.not_started] == ["ben"])
+        clock.forward(1)
+        assert host.opened[-1] == AgentSpec("claude", name="ann")
+        assert host.agents[chosen(app)].name == "ann", "the choice goes with it"
+        assert app.main.board_shown
+
+
+async def test_the_row_of_an_agent_that_did_not_start_is_taken_away() -> None:
+    async with two_not_started() as (host, app, pilot, clock):
+        await pilot.press("x")
+        await until(lambda: [each.label for each in app.main.not_started] == ["ben"])
+        clock.forward(1)
+        await pilot.press(LEADER, "x")  # as behind the leader
+        await until(lambda: not app.main.not_started)
+        clock.forward(1)
+        assert "did not start" not in "".join(text_of(app).splitlines()[:-1])
+        assert len(host.agents) == 3
+        await pilot.press("x")
+        await until(lambda: isinstance(app.screen, Confirm))
+
+
+async def test_the_board_restarts_closes_and_renames_the_chosen_agent() -> None:
+    host = three_agents()
+    async with on_the_board(host) as (app, pilot, clock):
+        await pilot.press("down", "r", *"carl", "enter")
+        await until(lambda: ("rename", CODEX, "carl") in host.calls)
+        await until(lambda: app.screen is app.main)
+        assert "restart" not in text_of(app).splitlines()[-1]
+        host.agents[CODEX].end(ExitStatus(code=1))
+        await pilot.pause()
+        clock.forward(1)
+        assert chosen(app) == CODEX
+        assert "R restart" in text_of(app).splitlines()[-1]
+        assert "x close" in text_of(app).splitlines()[-1]
+        await pilot.press("R")
+        await until(lambda: ("restart", CODEX) in host.calls)
+        await pilot.press("x", "y")
+        await until(lambda: CODEX not in host.agents)
 
 
 async def test_without_agents_the_board_says_how_to_open_one() -> None:
@@ -350,8 +431,8 @@ async def test_a_key_that_comes_too_soon_is_refused_with_its_reason() -> None:
     async with on_the_board(host) as (app, pilot, clock):
         ask(session, serial=2)
         await pilot.pause()
-        await pilot.press("x")
-        assert "too soon" not in text_of(app), "x answers nothing"
+        await pilot.press("z")
+        assert "too soon" not in text_of(app), "z answers nothing"
         await pilot.press("y")
         assert not answers(host)
         await until(lambda: "too soon" in text_of(app))

@@ -12,13 +12,13 @@ import pytest
 
 from synapse_tui.agents.profiles.finding import UntrustedFile
 from synapse_tui.model import AgentSpec
-from synapse_tui.screens.questions import RestoreOffer, RestoreQuestion, TrustQuestion
+from synapse_tui.screens.questions import NotStarted, RestoreOffer, RestoreQuestion, TrustQuestion
 from tests.ui.app_kit import at_rest, running, text_of, until
 from tests.ui.fakes import FakeHost
 
 
 def offer(waiting: Callable[[], Awaitable[int]]) -> RestoreOffer:
-    async def open_them(_sizes: object) -> list[str]:
+    async def open_them(_sizes: object) -> list[NotStarted]:
         return []
 
     saved_at = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
@@ -73,7 +73,7 @@ async def test_what_else_is_to_be_opened_waits_for_the_answer(wanted: bool) -> N
     async def none() -> int:
         return 0
 
-    async def open_them(_sizes: object) -> list[str]:
+    async def open_them(_sizes: object) -> list[NotStarted]:
         lost.set()
         return []
 
@@ -98,7 +98,7 @@ async def test_agents_that_are_opened_unasked_do_not_wait_for_trust(tmp_path: Pa
     async def none() -> int:
         return 0
 
-    async def open_them(_sizes: object) -> list[str]:
+    async def open_them(_sizes: object) -> list[NotStarted]:
         opened.set()
         return []
 

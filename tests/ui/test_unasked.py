@@ -12,7 +12,7 @@ from synapse_tui.hooks.install import Consent
 from synapse_tui.messages.outbox import NO_PROFILE
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState
 from synapse_tui.screens.palette import Palette
-from synapse_tui.screens.questions import HookQuestion, RestoreOffer, RestoreQuestion
+from synapse_tui.screens.questions import HookQuestion, NotStarted, RestoreOffer, RestoreQuestion
 from tests.ui.app_kit import at_main, at_rest, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost, FakeSession
 
@@ -114,7 +114,7 @@ async def test_a_question_waits_until_the_persons_own_dialog_is_closed():
 
 
 def offering(host: FakeHost) -> RestoreOffer:
-    async def open_them(_sizes: object) -> list[str]:
+    async def open_them(_sizes: object) -> list[NotStarted]:
         host.add(AgentSpec("claude"))
         return []
 
