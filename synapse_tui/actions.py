@@ -5,6 +5,8 @@ To add an action: a row here, an `action_<id>` method in `screens/`, and a row i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 
 from synapse_tui.dataclass import dataclass
@@ -165,8 +167,9 @@ ACTIONS: tuple[Action, ...] = (
     Action("theme", "View", (), ("t",), "Next colours",
            "Switches to the next theme; set one permanently by `tui.theme` or the palette.",
            words="theme colour color dark light"),
-    Action("help", "Application", ("f1",), ("?",), "Help", "Shows all keys, and how to address an agent.",
-           hint="help", words="keys shortcuts manual"),
+    Action("help", "Application", ("f1",), ("?",), "Help",
+           "Shows all keys, those of the place in focus first.", hint="help",
+           words="keys shortcuts manual address", anywhere=True),
     Action("palette", "Application", ("f10",), ("p",), "Command palette",
            "Finds actions and agents by part of their names.",
            hint="palette", words="commands search", palette=False),
@@ -237,4 +240,93 @@ BOARD_KEYS: tuple[BoardKey, ...] = (  # the most useful ones first: those that d
     BoardKey("first", ("home", "pageup", "g"), "Home, g", "", "chooses the first agent"),
     BoardKey("last", ("end", "pagedown", "G"), "End, G", "", "chooses the last agent"),
 )
+# fmt: on
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A part of the application that has keys of its own, without the leader.
+
+    Attributes:
+        title: Its heading in help and in docs/keys.md.
+        keys: Keys as people read them, and what they do there.
+    """
+
+    title: str
+    keys: tuple[tuple[str, str], ...]
+
+
+# fmt: off
+PLACES: Mapping[str, Place] = MappingProxyType({
+    "board": Place("On the board", tuple((key.label, key.help) for key in BOARD_KEYS)),
+    "sidebar": Place("In the sidebar", (
+        ("Tab", "moves from agents to messages, locks and agents elsewhere"),
+        ("Enter",
+         "goes to the agent, shows the whole message or the locked file, or writes to the agent elsewhere"),
+        ("c", "cancels the message; shows the card of the external agent"),
+        ("h", "holds the message until it is released, or releases it"),
+        ("s", "sends it before all others, as soon as it is safe"),
+        ("Shift+↑, Shift+↓", "moves it up or down in the queue"),
+        ("r, t", "on a lock: asks, then releases it, or takes it for you, whoever holds it"),
+        ("x", "removes the external agent"),
+        ("?", "shows all keys"),
+        ("Esc", "returns to the agent"),
+    )),
+    "scroll": Place("While scrolling", (
+        ("↑, ↓, ←, →", "moves the pointer, as `k`, `j`, `h`, `l` do"),
+        ("PgUp, PgDn", "scrolls by a page, as `b` and `Space` do; `u`, `d` by half of one"),
+        ("Home, End", "goes to the oldest and the newest line, as `g` and `G` do"),
+        ("0, $", "goes to the first and the last column of the line"),
+        ("/", "searches as you type; only capitals are told from small letters"),
+        ("n, N", "goes to the next older and newer match"),
+        ("v, V", "selects from here on, by cells or by lines"),
+        ("Enter, y", "copies what is selected"),
+        ("?", "shows all keys"),
+        ("Esc, q", "ends the selection, then returns to the live screen"),
+    )),
+    "arrange": Place("Arranging panes", (
+        ("arrows", "move the rule beside the pane"),
+        ("Shift+arrow", "swaps the pane with the one there"),
+        ('%, ", H, =, z, Tab, N', "do what they do after the leader"),
+        ("?", "shows all keys"),
+        ("Esc, Enter", "ends it, as a click does"),
+    )),
+    "ended": Place("Below an agent that has exited", (
+        ("r", "restarts it"),
+        ("x", "closes it"),
+        ("?", "shows all keys"),
+    )),
+    "external": Place("In the tab of an external agent", (
+        ("Enter", "sends the message"),
+        ("Shift+Enter, Alt+Enter, ^J", "starts a new line"),
+        ("↑", "in an empty message: recalls the last one"),
+        ("PgUp, PgDn", "scroll"),
+        ("F7",
+         "selects from the conversation: `↑`, `↓`, `Home`, `End` select, `c` copies, `Esc` leaves"),
+        ("F8", "cancels the newest task"),
+    )),
+    "compose": Place("Writing a message", (
+        ("Enter, Ctrl+Enter", "sends"),
+        ("Shift+Enter, Alt+Enter, Ctrl+J", "starts a new line"),
+        ("Tab", "takes the selected receiver; goes to the next field"),
+        ("Comma, Space", "in \"To\": takes the selected receiver; another one may follow"),
+        ("Backspace", "in an empty \"To\": removes the last receiver"),
+        ("←, →, 1-5", "in \"How\": choose when it is sent, the priority in words"),
+        ("@", "in the text: offers files; `Tab` or `Enter` puts the path there, `Esc` closes the list"),
+        ("Ctrl+T", "inserts a template, a file `~/.synapse/templates/NAME.md`"),
+        ("Esc", "leaves without sending, and keeps the text as a draft"),
+    )),
+    "history": Place("In the history", (
+        ("letters", "in the field at the top: find tasks whose message or answer has all words"),
+        ("↑, ↓, PgUp, PgDn", "select a task, also from the search field"),
+        ("Enter", "shows the whole task; `Esc` returns"),
+        ("Tab", "next field; the letters below work in all but the search field"),
+        ("/", "back to the search"),
+        ("p", "this project, or all"),
+        ("g, s, t", "filter by agent, state, time"),
+        ("r", "sends again: opens the composer with the message"),
+        ("c, m", "copies the answer, the message"),
+        ("e", "exports the listed tasks to a new private file"),
+    )),
+})
 # fmt: on

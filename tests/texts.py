@@ -292,7 +292,7 @@ def paragraphs(docstring: str) -> Iterator[str]:
 
 def tables() -> Iterator[str]:
     """Return the texts of the tables that are read at run time."""
-    from synapse_tui.actions import ACTIONS, BOARD_KEYS, GROUPS
+    from synapse_tui.actions import ACTIONS, BOARD_KEYS, GROUPS, PLACES
     from synapse_tui.cli.group import TOPICS
     from synapse_tui.settings.schema import AREAS, SCHEMA, own_text
     from tests.profiles import shipped
@@ -300,6 +300,10 @@ def tables() -> Iterator[str]:
     for action in ACTIONS:
         yield from (action.title, action.help, action.hint)
     yield from (key.hint for key in BOARD_KEYS)
+    for place in PLACES.values():
+        yield place.title
+        yield from (means for _keys, means in place.keys)
+        yield from (keys for keys, _means in place.keys if keys in ("arrows", "letters"))
     for key, setting in SCHEMA.items():
         if setting.sentence != own_text(key.rpartition(".")[2]).sentence:
             yield from (setting.sentence, setting.help)

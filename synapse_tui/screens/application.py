@@ -11,11 +11,12 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from synapse_tui.actions import GROUPS, Action
+from synapse_tui.actions import GROUPS, Action, Place
 from synapse_tui.keymap import Keymap, key_label, leader_label
 from synapse_tui.language import tr
 from synapse_tui.model import AgentSpec, AgentState
 from synapse_tui.widgets.fit import pad
+from synapse_tui.widgets.key_hints import place_of
 from synapse_tui.widgets.states import state_mark
 from synapse_tui.widgets.text import plural, wrapped
 
@@ -75,9 +76,16 @@ class ApplicationActions:
         self._new_agents = new_agents
         self._trust = trust
         self._read_again = read_again
+        self._help: Report | None = None
 
     def action_help(self) -> None:
-        self._app.ask(Report(tr("Help"), partial(help_text, self._app.keymap), action="help", searches=True))
+        """Show all keys, those of the place in focus first; over itself, it closes."""
+        if self._help is not None and self._app.screen is self._help:
+            self._help.dismiss(None)
+            return
+        text = partial(help_text, self._app.keymap, place_of(self._app.screen))
+        self._help = Report(tr("Help"), text, searches=True)
+        self._app.ask(self._help)
 
     def action_palette(self) -> None:
         def chosen(offer: Offer) -> None:
@@ -225,10 +233,11 @@ class Quit(Dialog[Leave]):
 Runs = list[tuple[str, str]]
 
 
-def help_text(keymap: Keymap, width: int, query: str = "") -> Content:
-    """Return all keys under headings, or the rows that hold all words of a query."""
+def help_text(keymap: Keymap, place: Place | None, width: int, query: str = "") -> Content:
+    """Return all keys under headings, those of a place first, or the rows that hold all words of a query."""
     label = key_label(keymap.leader)
-    about = [
+    words = query.casefold().split()
+    about: Runs = [
         (tr("All keys go to the focused agent, except function keys and "), "$ink"),
         (label, "bold $accent"),
         (tr(f". Press {label} first to give it one of these, such as {label} F2.\n"), "$ink"),
@@ -236,21 +245,27 @@ def help_text(keymap: Keymap, width: int, query: str = "") -> Content:
     actions = [action for group in GROUPS for action in keymap.in_group(group)]
     rows = dict(zip((action.id for action in actions), _action_rows(actions, label, width), strict=True))
     sections: list[tuple[str, Sequence[Runs]]] = [
+        *([] if place is None else [(tr(place.title), _keys_of(place, width))]),
+        ("", [] if words else [about]),
         *((tr(group), [rows[action.id] for action in keymap.in_group(group)]) for group in GROUPS),
         (tr("Messages to other agents"), _pairs(MENTIONS, width)),
         (tr("Mouse"), _pairs(MOUSE, width)),
-        (tr("Marks"), _marks(width, whole=not query)),
+        (tr("Marks"), _marks(width, whole=not words)),
     ]
-    words = query.casefold().split()
-    parts: Runs = [] if words else about
+    parts: Runs = []
     for title, found in sections:
         shown = [row for row in found if all(word in _plain(row) for word in words)]
         if shown:
-            parts.append((f"\n{title}\n", "bold $ink"))
+            parts.append((f"\n{title}\n" if title else "\n", "bold $ink"))
             parts += [run for row in shown for run in row]
-    if words and parts:
-        parts[0] = (parts[0][0].lstrip("\n"), parts[0][1])
-    return Content.assemble(*(parts or [(tr("nothing found"), "$muted")])).rstrip()
+    if not parts:
+        return Content.assemble((tr("nothing found"), "$muted"))
+    parts[0] = (parts[0][0].lstrip("\n"), parts[0][1])
+    return Content.assemble(*parts).rstrip()
+
+
+def _keys_of(place: Place, width: int) -> list[Runs]:
+    return _pairs(tuple((tr(key), tr(means)) for key, means in place.keys), width)
 
 
 def _plain(row: Runs) -> str:

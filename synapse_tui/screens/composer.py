@@ -20,6 +20,7 @@ from textual.reactive import var
 from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
+from synapse_tui.actions import PLACES, Place
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import InvalidValue
 from synapse_tui.files import read_regular
@@ -381,6 +382,9 @@ class Composer(Form[str]):
     BINDINGS: ClassVar = [("ctrl+t", "template")]
     # `on_mount` chooses the field; focusing the receivers opens the list of suggestions
     AUTO_FOCUS: ClassVar[str | None] = ""
+
+    def keys_here(self) -> Place:
+        return PLACES["compose"]
 
     def __init__(self, source: Source, send: Send, *, draft: Draft, keep: Callable[[Draft], None]) -> None:
         super().__init__()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, TypeVar
 
@@ -21,12 +22,13 @@ from textual.widgets import Button, Input, Label, OptionList, Static, TextArea
 from textual.widgets.button import ButtonVariant
 from textual.widgets.option_list import Option
 
+from synapse_tui.actions import Place
 from synapse_tui.errors import SynapseError
 from synapse_tui.language import tr
 from synapse_tui.widgets.error_handling import FaultTolerant, Reporter
-from synapse_tui.widgets.key_hints import keys_of
 from synapse_tui.widgets.option_lists import Choices
 from synapse_tui.widgets.painting import DimScreen, WholeCompositor
+from synapse_tui.widgets.segment_bar import HintBar
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -34,6 +36,8 @@ Row = tuple[str, Content]
 """Key and content of a list row."""
 
 BUSY = tr("one moment…")
+_BETWEEN_HINTS = re.compile(r"\s*[·・]\s*")
+_BUTTON_KEY = re.compile(r"(.+?) ?[(（](.)[)）]$")
 READY_SECONDS = 2.0  # a dialog accepts keys again after this, even if the last one is still being handled
 ROUNDS = 2  # passes through the message queues for one key or click: the event itself, then what it posts
 LEAST_ROWS = 3
@@ -107,6 +111,17 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
 
     def body(self) -> ComposeResult:
         raise NotImplementedError
+
+    def keys_here(self) -> Place:
+        """Return the keys that its hints and buttons name."""
+        hints = [(hint.key, tr(hint.word)) for bar in self.query(HintBar) for hint in bar.shown]
+        shown = [str(line.content) for line in self.query(".hints").results(Static)]
+        for words in (words for line in shown for words in _BETWEEN_HINTS.split(line)):
+            key, _space, what = words.partition(" ")
+            hints += [(key, what)] if what else []
+        named = (_BUTTON_KEY.match(str(each.label)) for each in self.query(Button) if each.display)
+        hints += [(found[2], found[1]) for found in named if found is not None]
+        return Place(self._title_text, tuple(hints))
 
     def buttons(self) -> ComposeResult:
         yield Button(tr("Close"), id="close", compact=True)
@@ -375,10 +390,7 @@ class ReportText(Static):
 
 
 class Report(Dialog[None]):
-    """Shows a scrollable text; the key of `action` also closes it.
-
-    With `searches`, the text is a function of a width and of words to look for.
-    """
+    """Shows a scrollable text; with `searches`, it is a function of a width and of words to look for."""
 
     BOX_CLASSES: ClassVar[str] = "-wide"
     SUBTITLE: ClassVar[str] = "↑↓ scroll · Esc closes"
@@ -391,16 +403,10 @@ class Report(Dialog[None]):
     ]
 
     def __init__(
-        self,
-        title: str,
-        content: Content | Callable[..., Content],
-        *,
-        action: str = "",
-        searches: bool = False,
+        self, title: str, content: Content | Callable[..., Content], *, searches: bool = False
     ) -> None:
         super().__init__(title)
         self._content = content
-        self._action = action
         self._searches = searches
 
     def body(self) -> ComposeResult:
@@ -450,12 +456,6 @@ class Report(Dialog[None]):
         self._fit(self.size.height)
         body.focus()
         self._subtitle("↑↓ scroll · / find · Esc closes")
-
-    def on_key(self, event: events.Key) -> None:
-        action = keys_of(self.app).by_key(event.key)
-        if action is not None and action.id == self._action:
-            event.stop()
-            self.dismiss(None)
 
     def on_resize(self, event: events.Resize) -> None:
         self._fit(event.size.height)

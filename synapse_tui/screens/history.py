@@ -19,6 +19,7 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Button, Input, Static
 
+from synapse_tui.actions import PLACES, Place
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import InvalidValue, SynapseError
 from synapse_tui.language import tr
@@ -134,6 +135,9 @@ class HistoryView(Dialog[None]):
         self._story: Story | None = None
         self._news: list[Timer] = []
         self._reading = False  # on a narrow screen, whether a task is shown instead of the list
+
+    def keys_here(self) -> Place:
+        return PLACES["history"]
 
     # Layout
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from enum import Enum, auto
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from textual import events
 from textual.errors import NoWidget
 from textual.widget import Widget
+from textual.widgets import Input, TextArea
 
 from synapse_tui.actions import Action
 from synapse_tui.dataclass import dataclass
@@ -22,6 +23,7 @@ from synapse_tui.language import tr
 from synapse_tui.mention import ECHO_TIMEOUT, MARKS
 from synapse_tui.model import AgentState
 from synapse_tui.terminal.input import MODIFIER_KEYS
+from synapse_tui.widgets.key_hints import place_of
 from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import plural
 
@@ -170,14 +172,17 @@ class Keyboard:
             self._keep(*self._questions.taken_along(), event)
             return True
         if isinstance(screen, Dialog):
-            if isinstance(event, events.Key) and leads:
-                return self._lead(event, anywhere=False) not in (Step.PASS, Step.LITERAL)
-            # A key that arrives before the dialog's `Opened` message must not overtake earlier ones.
-            early = not screen.ready or any(kept.for_dialog for kept in self._kept)
-            if early:
-                return self._keep_for_dialog(event, screen)
+            return self._takes_at_dialog(event, screen)
         released = isinstance(event, events.MouseUp)
         return screen is self._main and not released and self._takes_at_main(event)
+
+    def _takes_at_dialog(self, event: events.Event, screen: Dialog[Any]) -> bool:
+        if isinstance(event, events.Key) and self._is_for_leader(event):
+            return self._lead(event, anywhere=False) not in (Step.PASS, Step.LITERAL)
+        # A key that arrives before the dialog's `Opened` message must not overtake earlier ones.
+        if not screen.ready or any(kept.for_dialog for kept in self._kept):
+            return self._keep_for_dialog(event, screen)
+        return isinstance(event, events.Key) and self._asks_for_help(event)
 
     def _takes_at_main(self, event: events.Event) -> bool:
         if self._main.board_shown:
@@ -191,7 +196,8 @@ class Keyboard:
                 return False
             step = self._lead(event)
             if step is Step.PASS:
-                return self._acts(event) or self._guided(event) or self._without_agent(event)
+                helped = self._acts(event) or self._asks_for_help(event)
+                return helped or self._guided(event) or self._without_agent(event)
             return step is not Step.LITERAL
         if not self._over_hints(event):
             self.show_leader(pending=False)
@@ -234,6 +240,17 @@ class Keyboard:
             self.show_leader(pending=False)
             self._app.perform(action.id)
         return action is not None
+
+    def _asks_for_help(self, event: events.Key) -> bool:
+        """Show help for its key, or for `?` where that is no text and there are keys of its own."""
+        screen, action = self._app.screen, self.leader.keymap.by_key(event.key)
+        if action is None or action.id != "help":
+            arranging = screen is self._main and self._main.status_bar.arranging
+            command = event.character == "?" and (arranging or not _takes_text(screen.focused))
+            if not command or place_of(screen) is None:
+                return False
+        self._app.perform("help")
+        return True
 
     def _is_for_leader(self, event: events.Key) -> bool:
         pending = self.leader.pending or event.key == self.leader.key
@@ -474,3 +491,10 @@ class Keyboard:
             await self.give_main()
         else:
             self._look_again()
+
+
+def _takes_text(widget: Widget | None) -> bool:
+    """Whether what is typed there is text, and no command."""
+    if isinstance(widget, TerminalView):
+        return widget.scroll_mode is None or widget.scroll_mode.prompt is not None
+    return isinstance(widget, Input | TextArea)

@@ -16,6 +16,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
 
+from synapse_tui.actions import PLACES, Place
 from synapse_tui.keymap import Keymap
 from synapse_tui.language import tr
 from synapse_tui.model import AgentState, Task, TaskState
@@ -119,6 +120,9 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
     def _show_notice_on_board(self) -> None:
         # most of the row is left to the hints
         self.board.show_notice(self.status_bar.notice_pieces(self.size.width * 2 // 5))
+
+    def keys_here(self) -> Place | None:
+        return PLACES["arrange"] if self.status_bar.arranging else None
 
     def on_screen_resume(self) -> None:
         self.settle()

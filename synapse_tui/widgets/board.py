@@ -12,7 +12,7 @@ from textual import events
 from textual.geometry import Offset, Region
 from textual.timer import Timer
 
-from synapse_tui.actions import BOARD_KEYS
+from synapse_tui.actions import BOARD_KEYS, PLACES, Place
 from synapse_tui.language import tr
 from synapse_tui.model import AgentState
 
@@ -142,6 +142,9 @@ class Board(PieceWidget, can_focus=True):
         self._following = False
         self._settling: Timer | None = None
         self._waking: Timer | None = None
+
+    def keys_here(self) -> Place:
+        return PLACES["board"]
 
     # Showing
 

@@ -21,6 +21,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import TextArea
 
+from synapse_tui.actions import PLACES, Place
 from synapse_tui.dataclass import dataclass
 from synapse_tui.language import tr
 from synapse_tui.messages.conversations import Entry
@@ -527,6 +528,9 @@ class ConversationView(FaultTolerant, Widget, can_focus=False):
         self.log_view = ConversationLog(now=now)
         self.status = ConversationStatus()
         self.composer = ConversationComposer()
+
+    def keys_here(self) -> Place:
+        return PLACES["external"]
 
     def compose(self) -> ComposeResult:
         yield self.log_view

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from rich.cells import cell_len
 from textual import events
@@ -11,9 +11,10 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import var
+from textual.screen import Screen
 from textual.widget import Widget
 
-from synapse_tui.actions import GROUPS, Action
+from synapse_tui.actions import GROUPS, Action, Place
 from synapse_tui.dataclass import dataclass
 from synapse_tui.keymap import Keymap, leader_label
 from synapse_tui.language import tr
@@ -137,6 +138,20 @@ class Keyed(Protocol):
 
 def keys_of(app: object) -> Keymap:
     return app.keymap if isinstance(app, Keyed) else Keymap()
+
+
+@runtime_checkable
+class HasKeys(Protocol):
+    """A widget or screen that may have keys of its own."""
+
+    def keys_here(self) -> Place | None: ...
+
+
+def place_of(screen: Screen[Any]) -> Place | None:
+    """Return the place in focus that has keys of its own, if there is one."""
+    nodes = (screen.focused or screen).ancestors_with_self
+    places = (node.keys_here() for node in nodes if isinstance(node, HasKeys))
+    return next((place for place in places if place is not None), None)
 
 
 MESSAGES = "messages"  # the section shown before any had the focus

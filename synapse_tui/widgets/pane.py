@@ -14,6 +14,7 @@ from textual.reactive import reactive, var
 from textual.timer import Timer
 from textual.widget import Widget
 
+from synapse_tui.actions import PLACES, Place
 from synapse_tui.dataclass import dataclass
 from synapse_tui.language import tr
 from synapse_tui.model import ExitStatus
@@ -185,6 +186,9 @@ class ExitBar(SegmentBar, can_focus=True):
         super().__init__()
         self._clock = clock
         self._since = clock()
+
+    def keys_here(self) -> Place:
+        return PLACES["ended"]
 
     def watch_status(self) -> None:
         self._since = self._clock()

@@ -21,6 +21,7 @@ from textual.reactive import var
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from synapse_tui.actions import PLACES, Place
 from synapse_tui.dataclass import dataclass
 from synapse_tui.language import tr
 from synapse_tui.model import DeliveryState, Task
@@ -251,6 +252,9 @@ class Sidebar(FaultTolerant, Vertical):
         yield Choices(id="peers", markup=False, compact=True)
         yield SidebarKeys(0)
         yield SidebarKeys(1)
+
+    def keys_here(self) -> Place:
+        return PLACES["sidebar"]
 
     def on_mount(self) -> None:
         self.set_interval(AGENTS_SECONDS, self.watch_agents)

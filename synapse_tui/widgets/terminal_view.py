@@ -14,6 +14,7 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
+from synapse_tui.actions import PLACES, Place
 from synapse_tui.dataclass import dataclass
 from synapse_tui.driver.events import TerminalKey, TerminalKeyRelease, TerminalText, textual_name
 from synapse_tui.language import tr
@@ -295,6 +296,9 @@ class TerminalView(Widget, can_focus=True):
         yield self.sent
         yield self.answer
         yield self.mention
+
+    def keys_here(self) -> Place | None:
+        return PLACES["scroll"] if self.scroll_mode is not None else None
 
     def on_mount(self) -> None:
         self._output = PaneOutput.of(self.app)

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from textual.css.stylesheet import Stylesheet
 from textual.dom import DOMNode
 from textual.events import Key, Paste
-from textual.widgets import OptionList, TextArea
+from textual.widgets import OptionList, Static, TextArea
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.errors import AgentNotFound
@@ -20,6 +20,7 @@ from synapse_tui.screens.composer import Chips, Composer
 from synapse_tui.screens.dialog import Confirm, Report
 from synapse_tui.screens.new_agent import COMMAND, NewAgent
 from synapse_tui.screens.palette import Palette
+from synapse_tui.widgets.pane import ExitBar
 from tests.ui.app_kit import LEADER, at_main, exit_bar, notices, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 
@@ -261,6 +262,64 @@ async def test_the_bottom_row_shows_the_keys_of_scroll_mode():
         await until(lambda: "Enter copy" in bottom())
         await pilot.press("escape", "escape")
         await until(lambda: "menu" in bottom())
+
+
+@pytest.mark.parametrize(
+    ("keys", "asked", "title", "own"),
+    [
+        ((LEADER, "b"), "?", "On the board", "answers the dialog as it is shown"),
+        (("f6",), "?", "In the sidebar", "moves it up or down in the queue"),
+        (("f7",), "?", "While scrolling", "copies what is selected"),
+        (("f7", "/"), "f1", "While scrolling", "copies what is selected"),
+        ((LEADER, "o"), "?", "Arranging panes", "do what they do after the leader"),
+        (("f2",), "f1", "Writing a message", "takes the selected receiver"),
+        ((LEADER, "h"), "f1", "In the history", "this project, or all"),
+        ((LEADER, "h", "tab"), "?", "In the history", "this project, or all"),
+        (("f10",), "f1", "Commands", "runs it"),
+        ((LEADER, "q"), "?", "Quit synapse-tui?", "yes"),
+        ((LEADER, "n"), "?", "New agent", "next field"),
+    ],
+)
+async def test_help_begins_with_the_keys_of_the_place_in_focus(
+    keys: tuple[str, ...], asked: str, title: str, own: str
+):
+    async with running(three_agents()) as (app, pilot):
+        await pilot.press(*keys)
+        before = app.screen
+        await pilot.press(asked)
+        await until(lambda: isinstance(app.screen, Report))
+        rows = [each.strip() for each in help_of(app).splitlines()]
+        assert rows[0] == title
+        assert own in " ".join(rows[: rows.index("")])
+        assert "Agents" in rows[rows.index("") :], "and then all the others"
+        await pilot.press("f1")
+        await until(lambda: app.screen is before)
+
+
+def help_of(app: SynapseApp) -> str:
+    return str(app.screen.query_one("#text", Static).content)
+
+
+async def test_help_begins_with_the_keys_of_an_agent_that_has_ended():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        host.agents[CLAUDE].end(ExitStatus(code=1))
+        await until(lambda: isinstance(app.focused, ExitBar))
+        await pilot.press("?")
+        await until(lambda: isinstance(app.screen, Report))
+        assert help_of(app).startswith("Below an agent that has exited\n")
+
+
+async def test_a_question_mark_is_text_where_text_is_typed():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("?")
+        assert bytes(host.agents[CLAUDE].typed) == b"?"
+        await pilot.press("f7", "/", "?")
+        await until(lambda: "· /?" in text_of(app))
+        await pilot.press("escape", "escape", "f1")
+        await until(lambda: isinstance(app.screen, Report))
+        assert not help_of(app).startswith("While scrolling")
 
 
 async def test_closing_asks_while_the_agent_runs():

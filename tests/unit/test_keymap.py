@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.keys import _character_to_key
 
-from synapse_tui.actions import ACTIONS, BOARD_KEYS, DIGITS, GROUPS
+from synapse_tui.actions import ACTIONS, BOARD_KEYS, DIGITS, GROUPS, PLACES
 from synapse_tui.driver.events import textual_name
 from synapse_tui.driver.tokenizer import decode_key
 from synapse_tui.keymap import (
@@ -210,13 +210,16 @@ def test_docs_list_what_the_table_has() -> None:
         assert "\n".join([*rows, ""]) in docs, f"docs/keys.md differs in {group}"
 
 
-def test_docs_list_the_keys_of_the_board() -> None:
-    docs = DOCS.read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", PLACES)
+def test_docs_list_the_keys_of_each_place(name: str) -> None:
+    place, docs = PLACES[name], DOCS.read_text(encoding="utf-8")
     rows = ["| Key | What it does |", "|---|---|"]
-    for each in BOARD_KEYS:
-        labels = ", ".join(f"`{label}`" for label in each.label.split(", "))
-        rows.append(f"| {labels} | {each.help} |")
-    assert "\n".join([*rows, ""]) in docs.partition("## On the board")[2]
+    for keys, means in place.keys:
+        plain = keys in ("arrows", "letters")
+        labels = keys if plain else ", ".join(f"`{label}`" for label in keys.split(", "))
+        rows.append(f"| {labels} | {means} |")
+    section = docs.partition(f"## {place.title}\n")[2].partition("\n## ")[0]
+    assert "\n".join([*rows, ""]) in section
 
 
 def test_no_two_keys_of_the_board_are_the_same() -> None:
