@@ -217,10 +217,10 @@ class TerminalView(Widget, can_focus=True):
     DEFAULT_CSS = """
     TerminalView {
         width: 1fr; height: 1fr; overflow: hidden; background: $pane-ground; color: $pane-ink;
-        & > .terminal--match { color: ansi_black; background: ansi_yellow; }
-        & > .terminal--current-match { color: ansi_black; background: ansi_bright_yellow; }
-        & > .terminal--selection { color: ansi_bright_white; background: ansi_blue; }
-        & > .terminal--pointer { color: ansi_black; background: ansi_bright_white; }
+        & > .terminal--match { color: $accent; background: $select; }
+        & > .terminal--current-match { color: $accent-ink; background: $accent; }
+        & > .terminal--selection { color: $ink; background: $select; }
+        & > .terminal--pointer { color: $ground; background: $ink; }
     }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {

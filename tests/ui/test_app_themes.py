@@ -2,10 +2,13 @@
 
 import pytest
 from rich.color import Color, ColorSystem
+from textual.color import Color as TextualColor
 from textual.theme import Theme
 
 from synapse_tui.model import THEMES
 from synapse_tui.themes import choose_theme
+from synapse_tui.widgets.strips import Highlight, HighlightColors, color_code, highlights_of
+from tests.ui.app_kit import running, three_agents
 
 PLACES = ("ground", "panel", "raised", "select")
 INKS = ("ink", "muted", "faint", "accent", "needs", "done", "fail", "held", "work", "calm", "add", "del")
@@ -79,3 +82,26 @@ def test_rounding_changes_no_hue(name):
 )
 def test_the_theme_suits_the_terminal(name, colours, dark, theme):
     assert choose_theme(name, colours, dark=dark).name == theme
+
+
+@pytest.mark.usefixtures("same_everywhere")
+async def test_matches_and_selections_have_the_colours_of_the_theme():
+    async with running(three_agents(), theme="dark") as (app, pilot):
+        pane = app.main.active_pane
+        assert pane is not None
+        seen = []
+        for theme in ("dark", "light", "dracula"):
+            app.appearance.try_theme(theme)
+            await pilot.pause()
+            colours = highlights_of(pane.view)
+
+            def pair(*names):
+                variables = app.theme_variables
+                return HighlightColors(*(color_code(TextualColor.parse(variables[name])) for name in names))
+
+            assert colours[Highlight.MATCH] == pair("accent", "select")
+            assert colours[Highlight.CURRENT] == pair("accent-ink", "accent")
+            assert colours[Highlight.SELECTED] == pair("ink", "select")
+            assert colours[Highlight.POINTER] == pair("ground", "ink")
+            assert colours[Highlight.MATCH] not in seen
+            seen.append(colours[Highlight.MATCH])
