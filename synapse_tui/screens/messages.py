@@ -21,15 +21,15 @@ from synapse_tui.content import Artifact, artifact_words, part_words
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import AddressError, SynapseError
 from synapse_tui.language import tr
-from synapse_tui.messages.outbox import HELD_BY_USER, NO_PROFILE
+from synapse_tui.messages.outbox import NO_PROFILE
 from synapse_tui.messages.records import Change
-from synapse_tui.messages.recovery import BEFORE_RESTART, UNCERTAIN
-from synapse_tui.model import IN_INBOX, USER, DeliveryState, Task, TaskState
+from synapse_tui.model import USER, DeliveryState, Task, TaskState
+from synapse_tui.widgets import views
 from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.pane import Delivery
 from synapse_tui.widgets.states import Mark, delivery_mark, step_mark
 from synapse_tui.widgets.text import one_line, plural, printable
-from synapse_tui.widgets.views import named, party, proof
+from synapse_tui.widgets.views import commands_of, named, party, proof
 from synapse_tui.wording import moment
 
 from .composer import Composer, Draft, Recipient, last_lines, recipients
@@ -55,6 +55,14 @@ TEXT_CELLS = 200
 ALLOWED = tr("messages are typed from now on")
 WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
 _WORD_CELLS = 11
+_BUTTONS = {
+    views.SEND_NOW: tr("Send now (s)"),
+    views.SEND_AGAIN_NOW: tr("Send again now (s)"),
+    views.HOLD: tr("Hold (h)"),
+    views.RELEASE: tr("Release (h)"),
+    views.CANCEL: tr("Cancel message (c)"),
+    views.SEND_AGAIN: tr("Send again (a)"),
+}
 
 
 class MessageActions:
@@ -536,19 +544,7 @@ class MessageDetail(Dialog[str]):
         yield from super().buttons()
 
     def _choices(self) -> dict[str, str]:
-        task = self.message
-        choices = {}
-        if task.delivery in WAITING and not task.state.final:
-            uncertain = task.reason.startswith(UNCERTAIN)
-            choices["send_now"] = tr("Send again now (s)") if uncertain else tr("Send now (s)")
-            if not uncertain and task.reason != IN_INBOX:
-                held = task.reason in (HELD_BY_USER, BEFORE_RESTART) or task.reason.startswith(NO_PROFILE)
-                choices["hold"] = tr("Release (h)") if held else tr("Hold (h)")
-        if not task.state.final:
-            choices["cancel"] = tr("Cancel message (c)")
-        else:
-            choices["again"] = tr("Send again (a)")
-        return choices
+        return {command: _BUTTONS[words] for command, words in commands_of(self.message).items()}
 
     def update(self, task: Task) -> None:
         before = self._choices(), self.message.artifacts

@@ -18,10 +18,12 @@ from synapse_tui.actions import GROUPS, Action, Place
 from synapse_tui.dataclass import dataclass
 from synapse_tui.keymap import Keymap, leader_label
 from synapse_tui.language import tr
+from synapse_tui.model import Task
 
 from .error_handling import FaultTolerant
 from .fit import Hint, pad
 from .segment_bar import HintBar
+from .views import commands_of
 
 GAP = 2  # cells between columns
 KEY = 5  # cells for a key
@@ -154,49 +156,48 @@ def place_of(screen: Screen[Any]) -> Place | None:
     return next((place for place in places if place is not None), None)
 
 
-MESSAGES = "messages"  # the section shown before any had the focus
-# by section (the id of its list), in at most two rows
-HINTS: Mapping[str, tuple[Sequence[Hint], ...]] = {
-    "agents": ([Hint("Enter", "go to", "select")],),
-    MESSAGES: (
-        [
-            Hint("Enter", "open", "command('show')"),
-            Hint("c", "cancel", "command('cancel')"),
-            Hint("h", "hold/release", "command('hold')"),
-        ],
-        [
-            Hint("s", "send now", "command('send_now')"),
-            Hint("⇧↑", "earlier", "command('earlier')"),
-            Hint("⇧↓", "later", "command('later')"),
-        ],
-    ),
-    "locks": (
-        [
-            Hint("Enter", "open", "choose('show_file')"),
-            Hint("r", "release", "choose('release_lock')"),
-            Hint("t", "take", "choose('take_lock')"),
-        ],
-    ),
-    "externals": (
-        [
-            Hint("Enter", "open", "select"),
-            Hint("c", "card", "command('external_card')"),
-            Hint("x", "remove", "command('remove_external')"),
-        ],
-    ),
-    "peers": ([Hint("Enter", "write", "select")],),
+# what can be done with any row of a list, by the list's id
+HINTS: Mapping[str, Sequence[Hint]] = {
+    "agents": [Hint("Enter", "go to", "select")],
+    "locks": [
+        Hint("Enter", "open", "choose('show_file')"),
+        Hint("r", "release", "choose('release_lock')"),
+        Hint("t", "take", "choose('take_lock')"),
+    ],
+    "externals": [
+        Hint("Enter", "open", "select"),
+        Hint("c", "card", "command('external_card')"),
+        Hint("x", "remove", "command('remove_external')"),
+    ],
+    "peers": [Hint("Enter", "write", "select")],
 }
+
+
+def message_hints(task: Task, place: tuple[int, int]) -> tuple[Sequence[Hint], Sequence[Hint]]:
+    """Return what can be done with a message, in two rows.
+
+    Args:
+        task: The message.
+        place: Its position, and the number of messages that wait for the same agent.
+    """
+    commands, (position, count) = commands_of(task), place
+    first = [Hint("Enter", "open", "command('show')")]
+    if "cancel" in commands:
+        first.append(Hint("c", "cancel", "command('cancel')"))
+    if "hold" in commands:
+        first.append(Hint("h", commands["hold"], "command('hold')"))
+    second = []
+    if "send_now" in commands:
+        second.append(Hint("s", commands["send_now"], "command('send_now')"))
+    if position > 1:
+        second.append(Hint("⇧↑", "earlier", "command('earlier')"))
+    if position < count:
+        second.append(Hint("⇧↓", "later", "command('later')"))
+    return first, second
 
 
 class SidebarKeys(HintBar):
     DEFAULT_CSS = "SidebarKeys { background: $panel; }"
     EDGE = 1
 
-    section: var[str] = var(MESSAGES)
-
-    def __init__(self, row: int) -> None:
-        super().__init__()
-        self._place = row
-
-    def watch_section(self) -> None:
-        self.shown = next(iter(HINTS[self.section][self._place :]), ())
+    section = ""  # the id of the list that they are for

@@ -18,11 +18,17 @@ _MARKED = "option-list--option-highlighted"
 
 
 class Choices(OptionList):
-    """Keeps the highlighted row in view when resized; reverses it if colours are disabled (NO_COLOR)."""
+    """Keeps the highlighted row in view when resized.
+
+    If colours are disabled (NO_COLOR), the row is reversed where it would have a ground of its own.
+    """
 
     def get_visual_style(self, *component_classes: str, partial: bool = False) -> Style:
         style = super().get_visual_style(*component_classes, partial=partial)
-        return style + Style(reverse=True) if _MARKED in component_classes and self.app.no_color else style
+        if not (self.app.no_color and _MARKED in component_classes):
+            return style
+        marked = self.get_component_styles(*component_classes).background != self.styles.background
+        return style + Style(reverse=True) if marked else style
 
     def on_resize(self) -> None:
         self.scroll_to_highlight()

@@ -31,8 +31,8 @@ from .agent_rows import counts, tall_row
 from .board_model import Row, doing
 from .conversation import ConversationModel
 from .error_handling import FaultTolerant
-from .fit import Piece, line, shorten
-from .key_hints import MESSAGES, SidebarKeys, keys_of
+from .fit import Hint, Piece, line, shorten
+from .key_hints import HINTS, SidebarKeys, keys_of, message_hints
 from .lock_panel import LockPanel, Look
 from .option_lists import Choices
 from .segment_bar import Section, SegmentBar
@@ -250,8 +250,8 @@ class Sidebar(FaultTolerant, Vertical):
         yield ExternalList(id="externals", markup=False, compact=True)
         yield Section(tr("Elsewhere"), id="peers-title")
         yield Choices(id="peers", markup=False, compact=True)
-        yield SidebarKeys(0)
-        yield SidebarKeys(1)
+        yield SidebarKeys()
+        yield SidebarKeys()
 
     def keys_here(self) -> Place:
         return PLACES["sidebar"]
@@ -302,6 +302,7 @@ class Sidebar(FaultTolerant, Vertical):
         self._fill("messages", rows, follow=True)
         waiting = sum(not task.state.final for task in tasks)
         self.query_one("#messages-title", Section).count = tr(f"{waiting} open") if waiting else ""
+        self._show_keys()
 
     def watch_peers(self) -> None:
         self.set_class(not self.peers, "-no-peers")
@@ -380,30 +381,42 @@ class Sidebar(FaultTolerant, Vertical):
             view.highlighted = view.option_count - 1 if view.option_count else None
         self.call_after_refresh(view.scroll_to_highlight)  # rows just added have no position yet
 
-    def on_descendant_focus(self) -> None:
-        focused = next((view.id for view in self.query(OptionList) if view.has_focus), None)
-        self._show_keys(focused or MESSAGES)
+    @on(events.DescendantFocus)
+    @on(events.DescendantBlur)
+    @on(OptionList.OptionHighlighted)
+    def _show_keys(self) -> None:
+        """Show the keys for what is chosen: a row of the list in focus, or nothing."""
+        view = next((each for each in self.query(OptionList) if each.has_focus), None)
+        for keys, shown in zip(self.query(SidebarKeys), self._hints(view), strict=True):
+            keys.section = str(view.id) if view is not None else ""
+            keys.shown = shown
+
+    def _hints(self, view: OptionList | None) -> tuple[Sequence[Hint], Sequence[Hint]]:
+        if view is None:
+            return [Hint(keys_of(self.app).way("sidebar"), "choose")], ()
+        option = view.highlighted_option
+        if option is None or option.id is None:
+            return (), ()
+        if view.id != "messages":
+            return HINTS[str(view.id)], ()
+        task = next((each for each in self.listing.tasks if each.id == option.id), None)
+        return message_hints(task, self.listing.places.get(task.id, (1, 1))) if task is not None else ((), ())
 
     def show_locks(self, look: Look | None) -> None:
         entered = self.locks.has_focus_within
         self.locks.follow(look)
         if look is None and entered:
             self.enter()
-        elif look is None and self.query_one(SidebarKeys).section == self.locks.list_id:
-            self._show_keys(MESSAGES)
-
-    def _show_keys(self, section: str) -> None:
-        for row in self.query(SidebarKeys):
-            row.section = section
 
     @on(SegmentBar.Pressed)
     def _hint_pressed(self, event: SegmentBar.Pressed) -> None:
         event.stop()
         if isinstance(event.bar, SidebarKeys):
             section = event.bar.section
-            named = self.locks if section == self.locks.list_id else self.query_one(f"#{section}")
-            # Deferred so that the list is the sender: messages sent by the sidebar would stop at it.
-            named.call_later(named.run_action, event.target)
+            if section:
+                named = self.locks if section == self.locks.list_id else self.query_one(f"#{section}")
+                # Deferred so that the list is the sender: messages sent by the sidebar would stop at it.
+                named.call_later(named.run_action, event.target)
 
     def action_leave(self) -> None:
         self.post_message(self.Left())

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 from synapse_tui.agents.watch import WatchState
 from synapse_tui.dataclass import dataclass
 from synapse_tui.language import tr
-from synapse_tui.messages.outbox import HELD_BY_USER
+from synapse_tui.messages.outbox import HELD_BY_USER, NO_PROFILE
+from synapse_tui.messages.recovery import BEFORE_RESTART, UNCERTAIN
 from synapse_tui.model import (
+    IN_INBOX,
     USER,
     AgentSpec,
     AgentState,
@@ -281,6 +283,26 @@ def _watch(session: AgentSession) -> tuple[str, bool]:
         return "", False
     rests = session.exit is None and session.report.since <= report.ended
     return (tr(f"gave up {report.count}"), True) if rests else ("", False)
+
+
+SEND_NOW, SEND_AGAIN_NOW, SEND_AGAIN = tr("send now"), tr("send again now"), tr("send again")
+HOLD, RELEASE, CANCEL = tr("hold"), tr("release"), tr("cancel")
+
+
+def commands_of(task: Task) -> dict[str, str]:
+    """Return what a person can do with a message: the commands, each with its words."""
+    commands: dict[str, str] = {}
+    if task.delivery in (DeliveryState.QUEUED, DeliveryState.HELD) and not task.state.final:
+        uncertain = task.reason.startswith(UNCERTAIN)
+        commands["send_now"] = SEND_AGAIN_NOW if uncertain else SEND_NOW
+        if not uncertain and task.reason != IN_INBOX:
+            held = task.reason in (HELD_BY_USER, BEFORE_RESTART) or task.reason.startswith(NO_PROFILE)
+            commands["hold"] = RELEASE if held else HOLD
+    if task.state.final:
+        commands["again"] = SEND_AGAIN
+    else:
+        commands["cancel"] = CANCEL
+    return commands
 
 
 YOU = tr("you")

@@ -5,8 +5,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from textual.widgets import OptionList
 
 from synapse_tui.app import SynapseApp
+from synapse_tui.messages.outbox import HELD_BY_USER
 from synapse_tui.model import IN_INBOX, AgentState, DeliveryState, TaskState
 from synapse_tui.widgets.sidebar import MessageList, message_row
 from synapse_tui.widgets.states import HOLDS
@@ -193,3 +195,66 @@ async def test_the_title_of_a_pane_that_holds_messages_has_the_age_of_the_hold()
     host.agents[CLAUDE].become(AgentState.READY)
     async with running(host, size=(120, 24)) as (app, _pilot):
         await until(lambda: "held 2:1" in text_of(app).splitlines()[1])
+
+
+def hints(app: SynapseApp) -> str:
+    return " ".join(" ".join(rows(app)[-3:-1]).split())
+
+
+async def test_the_hints_fit_what_is_chosen():
+    host = three_agents()
+    host.message(CLAUDE, "ended", delivery=DeliveryState.DONE, state=TaskState.COMPLETED, answer="yes")
+    host.message(CODEX, "first", delivery=DeliveryState.HELD, reason=HELD_BY_USER)
+    host.message(CODEX, "second", delivery=DeliveryState.QUEUED)
+    async with running(host) as (app, pilot):
+        await pilot.press("f6")
+        await until(lambda: hints(app) == "Enter open c cancel h hold s send now ⇧↑ earlier")
+        await pilot.press("up")
+        await until(lambda: hints(app) == "Enter open c cancel h release s send now ⇧↓ later")
+        await pilot.press("up")
+        await until(lambda: hints(app) == "Enter open", "nothing else can be done with it")
+        await pilot.press("tab")
+        await until(lambda: hints(app) == "Enter go to")
+        await pilot.press("escape")
+        await until(lambda: hints(app) == "F6 choose", "nothing is chosen")
+
+
+async def test_the_hints_follow_the_chosen_message():
+    host = three_agents()
+    task = host.message(CODEX, "first", delivery=DeliveryState.QUEUED)
+    async with running(host) as (app, pilot):
+        await pilot.press("f6")
+        await until(lambda: hints(app) == "Enter open c cancel h hold s send now")
+        host.agents[CODEX].outbox.waiting.clear()
+        host.change(task.id, delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING)
+        await until(lambda: hints(app) == "Enter open c cancel")
+
+
+@pytest.mark.parametrize("colours", [True, False])
+async def test_one_thing_is_chosen_at_a_time(monkeypatch, colours):
+    if not colours:
+        monkeypatch.setenv("NO_COLOR", "1")
+    host = three_agents()
+    host.message(CODEX, "first", delivery=DeliveryState.QUEUED)
+    async with running(host) as (app, pilot):
+
+        def marked() -> list[str]:
+            found = []
+            for view in app.main.sidebar.query(OptionList):
+                chosen = view.get_visual_style("option-list--option-highlighted")
+                other = view.get_visual_style("option-list--option")
+                if view.highlighted is not None and (chosen.background, chosen.reverse) != (
+                    other.background,
+                    other.reverse,
+                ):
+                    found.append(str(view.id))
+            return found
+
+        await pilot.press("f6")
+        await until(lambda: marked() == ["messages"])
+        await pilot.press("tab")
+        await until(lambda: marked() == ["agents"])
+        await pilot.press("tab")
+        await until(lambda: marked() == ["messages"])
+        await pilot.press("escape")
+        await until(lambda: marked() == [])
