@@ -536,9 +536,13 @@ class AgentSession:
         """Set the colours reported to the program, those of the outer terminal; None keeps one."""
         self.console.set_colors(foreground, background, cursor, dark)
 
+    def seen(self) -> None:
+        """Note that the user looks at it."""
+        self.unseen = False
+
     def focus(self, focused: bool) -> None:
         if focused:
-            self.unseen = False
+            self.seen()
         if focused != self._focused:
             self._focused = focused
             self.console.focus(focused)

@@ -126,6 +126,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
     def on_screen_resume(self) -> None:
         self.settle()
+        self.show_agents()  # what was covered is looked at again
         self.post_message(self.Resumed())
 
     def show_reasons(self, reasons: Sequence[str]) -> None:
@@ -214,6 +215,9 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         ended = {session.agent_id for session in sessions if session.exit is not None}
         looked_at = {self.active} if self.app.app_focus and not self.board_shown else set()
         self._seen_ends = (self._seen_ends & ended) | (looked_at & ended)
+        for session in sessions:
+            if session.unseen and self.in_view(session.agent_id):
+                session.seen()
         unproved = {each for each in self._host.agents if self._host.safety.unproved(each)}
         aliases = [pane.agent_id for pane in self.conversations.panes]
         self.numbers.follow([*self._host.agents, *aliases])
@@ -245,10 +249,16 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self._hold_timer(held=any(agent.held for agent in hosted))
         self.board.look()
 
-    def _answers_out_of_view(self, agent_id: str) -> int:
+    def in_view(self, agent_id: str) -> bool:
+        """Whether the user looks at the agent's pane, with or without the focus."""
+        return self.app.app_focus and self.app.screen is self and self._is_drawn(agent_id)
+
+    def _is_drawn(self, agent_id: str) -> bool:
         pane = self.deck.pane(agent_id)
-        in_view = pane is not None and pane.display and not self.board_shown
-        return 0 if in_view else self.answers.get(agent_id, 0)
+        return pane is not None and pane.display and not self.board_shown
+
+    def _answers_out_of_view(self, agent_id: str) -> int:
+        return 0 if self._is_drawn(agent_id) else self.answers.get(agent_id, 0)
 
     def _tell_time(self) -> None:
         now = self.sidebar.clock()
@@ -479,7 +489,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             self.call_after_refresh(self.back_to_pane)
 
     def on_deck_rearranged(self) -> None:
-        if self.answers:
+        if self.answers or any(agent.unseen for agent in self.agents):
             self.show_agents_soon()
         if self._settling is None:
             self._settling = self.set_timer(SETTLE_SECONDS, self._resize_hidden)

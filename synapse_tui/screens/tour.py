@@ -48,6 +48,8 @@ MEANWHILE = "are you busy?"
 REQUEST = "remove the build folder"
 FIRST = ("claude", "codex", "gemini", "opencode", "copilot")  # to install, where there is no room for all
 STEPS = 3
+NEXT = tr("next")
+OPEN = "synapse-tui claude codex"
 INSTALL = STEPS + 1
 _KEYS = {"space": " ", "right": "→", "escape": "esc"}
 _STRONG = "bold $ink"
@@ -69,6 +71,7 @@ class Step:
         receiver: Name of the agent in whose composer the person types.
         message: What the step is about, as last seen.
         asked_at: When the dialog was first seen; 0 if it was not.
+        copied: How many commands of the last page were copied.
     """
 
     number: int
@@ -76,6 +79,7 @@ class Step:
     receiver: str = ""
     message: Task | None = None
     asked_at: float = 0.0
+    copied: int = 0
 
 
 class Tour:
@@ -274,7 +278,9 @@ class Tour:
 
     def _do(self, step: Step) -> None:
         """Do the step for the person, or go on after it."""
-        if step.phase is Phase.DONE or step.number == INSTALL:
+        if step.number == INSTALL:
+            self._copy(step)
+        elif step.phase is Phase.DONE:
             self._next(step)
         elif step.number == 1 and step.phase is Phase.ASKS:
             self._type_into(ALICE, [*map(key_press, HELLO), key_press("enter")])
@@ -314,20 +320,21 @@ class Tour:
     # Pages
 
     def _page(self, step: Step) -> Page:
+        page = (self._hello, self._hold, self._dialog, self._install)[step.number - 1](step)
+        hints = (*page.hints, *self._leaving(step))
         if step.number == INSTALL:
-            return self._install()
-        page = (self._hello, self._hold, self._dialog)[step.number - 1](step)
-        return Page(
-            page.title, page.about, page.why, (*page.hints, *self._leaving()), step=step.number, of=STEPS
-        )
+            return Page(page.title, page.about, page.why, hints)
+        return Page(page.title, page.about, page.why, hints, step=step.number, of=STEPS)
 
-    def _leaving(self) -> list[Hint]:
+    def _leaving(self, step: Step) -> list[Hint]:
         """The hints that every step has; without its keys where those would go to an agent."""
+        word = tr("close") if step.number == INSTALL else tr("end the tour")
         if self._is_free():
-            return [Hint("→", "next", "right"), Hint("Esc", "end the tour", "escape")]
+            over = step.phase is Phase.DONE or step.number == INSTALL
+            return [*([] if over else [Hint("→", "skip", "right")]), Hint("Esc", word, "escape")]
         keymap = self._app.keymap
         way = f"{key_label(keymap.leader)} {leader_label(keymap.find('tour'))}"
-        return [Hint(way, "end the tour", "escape")]
+        return [Hint(way, word, "escape")]
 
     def _hello(self, step: Step) -> Page:
         title = tr("Let one write to the other")
@@ -336,9 +343,14 @@ class Tour:
             said = (
                 tr("It arrived, and bob has answered.") if answered else tr("bob did not take it this time.")
             )
-            way = self._app.keymap.way("last_message")
-            why = tr(f"alice's title says what became of her last message; {way} shows it all.")
-            return Page(title, [[(said, _STRONG)]], why, self._doing("next"))
+            way, alice = self._app.keymap.way("last_message"), self._session(ALICE)
+            if alice is not None and self._main.answers.get(alice.agent_id):
+                why = tr(
+                    f"Its answer waits in alice's pane: {way} shows all of it, for you to take or let go."
+                )
+            else:
+                why = tr(f"In alice's pane, {way} shows what became of her last message.")
+            return Page(title, [[(said, _STRONG)]], why, self._doing(NEXT))
         if step.phase is Phase.RUNS and step.message is not None:
             return Page(
                 title, [_fate(step.message)], tr("bob gets it as soon as nothing else is going on there.")
@@ -356,7 +368,7 @@ class Tour:
         if step.phase is Phase.DONE:
             about: Runs = [(tr("Your line went first, and the message right after it."), _STRONG)]
             why = tr("A message is typed only into an empty composer. What you write there is never touched.")
-            return Page(title, [about], why, self._doing("next"))
+            return Page(title, [about], why, self._doing(NEXT))
         if step.phase is Phase.RUNS:
             sender = _other(step.receiver)
             about = [
@@ -374,7 +386,7 @@ class Tour:
         if step.phase is Phase.DONE:
             about: Runs = [(tr("Only your key answered it."), _STRONG)]
             why = tr("Messages wait while a dialog is open, and none of them answers it.")
-            return Page(title, [about], why, self._doing("next"))
+            return Page(title, [about], why, self._doing(NEXT))
         if step.phase is Phase.ASKS or step.message is None:
             held = step.message is not None and step.message.delivery is DeliveryState.HELD
             why = tr("It is held until bob's composer is empty.") if held else tr("One moment: bob reads it.")
@@ -398,27 +410,50 @@ class Tour:
         why = tr("Keys typed before the dialog opened do not count, so no answer is given by accident.")
         return Page(title, [about], why, [Hint("1", "Yes", "1"), Hint("3", "No", "3")])
 
-    def _install(self) -> Page:
+    def _profiles(self) -> tuple[list[Profile], list[Profile]]:
+        """Return the agents that can be installed, and those of them that are missing and have room."""
         profiles = [each for each in self._host.profiles.profiles.values() if each.install]
         profiles.sort(key=lambda each: FIRST.index(each.name) if each.name in FIRST else len(FIRST))
         missing = [each for each in profiles if self.find(each.command) is None]
-        count = len(missing) if self._main.size.height >= ROOMY else len(FIRST)
+        return profiles, missing if self._main.size.height >= ROOMY else missing[: len(FIRST)]
+
+    def _to_copy(self, step: Step) -> tuple[str, str]:
+        """Return a command of the last page, and what it is called; each time it is copied, the next one."""
+        _profiles, missing = self._profiles()
+        if not missing:
+            return OPEN, tr("copy the command")
+        profile = missing[step.copied % len(missing)]
+        return one_line(profile.install), tr(f"copy {profile.name}'s line")
+
+    def _copy(self, step: Step) -> None:
+        command, _word = self._to_copy(step)
+        step.copied += 1
+        self._app.copy_to_clipboard(command)
+        self._app.notice(f"copied {command}")
+        self.look()
+
+    def _install(self, step: Step) -> Page:
+        profiles, missing = self._profiles()
         way = self._app.keymap.way("new_agent")
         about: list[Runs] = [[(tr("alice and bob are scripts. Install an agent of your own:"), "")]]
-        about += [_command(each, missing) for each in missing[:count]]
-        if installed := [one_line(each.name) for each in profiles if each not in missing]:
+        about += [_command(each, missing) for each in missing]
+        if installed := [one_line(each.name) for each in profiles if self.find(each.command) is not None]:
             about = [
                 [(tr("Ready to open: "), ""), (", ".join(installed), _STRONG), (f"   {way}", _KEY)],
                 *about[1:],
             ]
-        why = tr(f"Then {way} opens it here, or run: synapse-tui claude codex")
-        return Page(tr("Your own agents"), about, why, [Hint("Esc", "close", "escape")])
+        why = tr(f"Then {way} opens it here, or run: {OPEN}")
+        return Page(tr("Your own agents"), about, why, self._doing(self._to_copy(step)[1]))
 
     def _doing(self, word: str) -> list[Hint]:
         session = self._host.agents.get(self._main.active)
         if session is None or session.report.state is AgentState.STARTING:
             return [Hint("", "in a moment: the agents are starting", "space")]
-        return [Hint("Space" if self._is_free() else "", word, "space")]
+        if not self._is_free():
+            ours = self._session(session.name) is session
+            where = tr(f"once {session.name} is free") if ours else tr("in alice's pane")
+            word = f"{tr(word)}, {where}"
+        return [Hint("Space", word, "space")]
 
     def _active_name(self) -> str:
         session = self._host.agents.get(self._main.active)

@@ -99,10 +99,8 @@ class Hint(NamedTuple):
 
     @property
     def pieces(self) -> list[Piece]:
-        return [
-            Piece(self.key, "bold $accent", self.target),
-            Piece(f" {tr(self.word)}", "$muted", self.target),
-        ]
+        key = [Piece(self.key, "bold $accent", self.target), Piece(" ", "$muted", self.target)]
+        return [*(key if self.key else ()), Piece(tr(self.word), "$muted", self.target)]
 
 
 def hint_row(hints: Iterable[Hint], width: int, gap: int = 2) -> list[Piece]:

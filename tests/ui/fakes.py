@@ -290,6 +290,9 @@ class FakeSession:
     def charge(self, seconds: float) -> None:
         pass
 
+    def seen(self) -> None:
+        self.unseen = False
+
     def focus(self, focused: bool) -> None:
         self.focused = focused
         if focused:

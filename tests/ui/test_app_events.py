@@ -381,3 +381,31 @@ async def test_a_size_that_is_cut_is_reported():
         app.post_message(TerminalTooLarge((65535, 65535), (1000, 100)))
         await until(lambda: "claims 65535 columns" in app.main.status_bar.notice)
         assert "1000 and 100 are used" in app.main.status_bar.notice
+
+
+async def test_an_agent_that_finishes_in_full_view_was_looked_at():
+    host = three_agents()
+    codex = host.agents[CODEX]
+    async with running(host, layout="columns", size=(200, 40)) as (app, pilot):
+
+        async def finished() -> None:
+            codex.become(AgentState.PROCESSING)
+            codex.become(AgentState.READY, unseen=True)
+            await pilot.pause()
+
+        await finished()
+        await until(lambda: not codex.unseen)
+        assert app.main.active == CLAUDE
+        assert "◆" not in text_of(app)
+        await pilot.press("f2")  # a dialog lies over it
+        await finished()
+        assert codex.unseen
+        await pilot.press("escape")
+        await until(lambda: not codex.unseen)
+        app.perform("set_layout", "tabs")
+        await pilot.pause()
+        await finished()
+        assert codex.unseen
+        await until(lambda: "◆" in text_of(app))
+        app.perform("set_layout", "columns")
+        await until(lambda: not codex.unseen)

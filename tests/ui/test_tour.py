@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from textual.events import Click, MouseUp
 
-from synapse_tui.model import DEMO_AGENTS, AgentState, DeliveryState, TaskState
+from synapse_tui.model import DEMO_AGENTS, AgentSpec, AgentState, DeliveryState, TaskState
 from synapse_tui.widgets.fit import Hint
 from synapse_tui.widgets.tour import TourKeys
 from tests.ui.app_kit import running, text_of, until
@@ -27,6 +27,13 @@ def start(host: FakeHost, size=(120, 40), **options):
 
 async def shows(app, *texts):
     await until(lambda: all(text in text_of(app) for text in texts))
+
+
+def panel(app) -> str:
+    """The text of the tour, down to its keys."""
+    region = app.main.tour_panel.region
+    lines = text_of(app).splitlines()[region.y : region.bottom]
+    return "\n".join(line for line in lines if line.strip())
 
 
 async def opened(app, host):
@@ -51,7 +58,8 @@ async def test_space_alone_leads_through_the_tour(size):
         assert not alice.typed
         await shows(app, "On its way to bob")
         host.change(hello.id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED)
-        await shows(app, "bob has answered", "Space next")
+        await shows(app, "bob has answered", "Space next", "In alice's pane, ^] v shows what became")
+        assert "→" not in panel(app).splitlines()[-1], "Space does the same"
         await pilot.press("space")
         await shows(app, "without Enter", "● ● ○")
         await pilot.press("space")
@@ -59,7 +67,7 @@ async def test_space_alone_leads_through_the_tour(size):
         bob.draft = "half a sentence"
         await until(lambda: len(host.tasks) == 2)
         await shows(app, "it is held", "Enter send your line")
-        assert "→ next" not in text_of(app)
+        assert "→ skip" not in text_of(app)
         await pilot.press("space", "right", "escape", "enter")  # all bob's: there is a draft in its composer
         await until(lambda: bytes(bob.typed).endswith(b"\r"))
         assert bytes(bob.typed).startswith(b"half a sentence ")
@@ -83,7 +91,7 @@ async def test_space_alone_leads_through_the_tour(size):
         bob.become(AgentState.READY)
         await shows(app, "Only your key answered it")
         await pilot.press("right")
-        await shows(app, "npm install -g @github/copilot", "Your own agents")
+        await shows(app, "npm install -g @github/copilot", "Your own agents", "Esc close")
         await pilot.press("escape")
         await until(lambda: app.main.tour_panel.page is None)
 
@@ -109,7 +117,7 @@ async def test_the_mouse_alone_does_the_same():
 
         await click("type it for me")
         await until(lambda: len(host.tasks) == 1)
-        await click("next")
+        await click("skip")
         await shows(app, "without Enter")
         await click("type it for me")
         await until(lambda: bytes(bob.typed) == b"half a sentence")
@@ -117,7 +125,7 @@ async def test_the_mouse_alone_does_the_same():
         await click("send your line")
         await until(lambda: bytes(bob.typed).endswith(b"\r"))
         bob.draft = ""
-        await click("next")
+        await click("skip")
         bob.become(AgentState.WAITING, "permission: rm -rf build")
         await click("go there")
         await click("No")
@@ -127,6 +135,50 @@ async def test_the_mouse_alone_does_the_same():
         await shows(app, "Your own agents")
         await click("close")
         await until(lambda: app.main.tour_panel.page is None)
+
+
+async def test_a_hint_names_its_key_also_while_that_goes_to_an_agent():
+    host = FakeHost()
+    async with start(host) as (app, _pilot):
+        alice, _bob = await opened(app, host)
+        alice.draft = "what I"
+        await shows(app, "Space type it for me, once alice is free", "^] . end the tour")
+        alice.draft = ""
+        await shows(app, "Space type it for me   ")
+        host.add(AgentSpec("shell")).become(AgentState.READY)
+        await until(lambda: len(app.main.deck.panes) == 3)
+        app.main.go_to(list(host.agents)[-1])
+        await shows(app, "Space type it for me, in alice's pane")
+
+
+async def test_the_first_step_says_where_the_answer_is():
+    host = FakeHost()
+    async with start(host) as (app, pilot):
+        await opened(app, host)
+        await pilot.press("space")
+        await until(lambda: len(host.tasks) == 1)
+        host.answer(host.tasks[0].id, "Done. I only pretended.")
+        await shows(app, "bob has answered", "Its answer waits in alice's pane: ^] v shows all of it")
+        app.perform("let_go")
+        await shows(app, "In alice's pane, ^] v shows what became of her last message")
+
+
+async def test_the_last_page_has_commands_to_copy_and_names_the_keys_that_work():
+    host = FakeHost()
+    async with start(host) as (app, pilot):
+        alice, _bob = await opened(app, host)
+        app.tour._go(4)
+        await shows(app, "Esc close")
+        await shows(app, "Space copy copilot's line")
+        await pilot.press("space")
+        await until(lambda: app.clipboard == "npm install -g @github/copilot")
+        app.tour.find = lambda command: command
+        await shows(app, "Space copy the command")
+        await pilot.press("space")
+        await until(lambda: app.clipboard == "synapse-tui claude codex")
+        alice.draft = "what I"
+        await shows(app, "^] . close")
+        assert "Esc close" not in text_of(app)
 
 
 async def test_keys_of_a_message_are_never_taken():
