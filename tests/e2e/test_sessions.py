@@ -323,10 +323,39 @@ def test_a_running_host_follows_profiles(launch: Launch, agents: Ready, run: Run
 
 def test_starts_at_the_same_moment_make_one_session(launch: Launch, run: Run) -> None:
     terminals = [launch("dummy") for _ in range(3)]
+
+    def asked() -> list[TmuxTerminal]:
+        return [terminal for terminal in terminals if "Take the session over?" in terminal.screen]
+
+    terminals[0].wait(lambda: len(asked()) == 2, "two asked clients")
+    for terminal in asked():
+        terminal.type("y\r")
     terminals[0].wait(lambda: [len(s["agents"]) for s in sessions(run)] == [3], "one session of three agents")  # type: ignore[arg-type]
     terminals[0].wait(
         lambda: sum("taken over" in terminal.screen for terminal in terminals) == 2, "two told clients"
     )
+
+
+def test_a_session_that_another_terminal_shows_is_taken_after_a_question(
+    launch: Launch, agents: Ready, run: Run
+) -> None:
+    first = launch("dummy:one")
+    agents(first, 1)
+    second = launch("dummy:two")
+    second.wait_for("another terminal shows session", "Take the session over? [y/N]")
+    second.type("n\r")
+    second.wait_for("$")
+    assert [len(session["agents"]) for session in sessions(run)] == [1], "nothing was opened"  # type: ignore[arg-type]
+    first.type("typed here")
+    first.wait_for("typed here")
+    third = launch("attach")
+    third.wait_for("Take the session over? [y/N]")
+    third.type("y\r")
+    first.wait_for("taken over by another terminal")
+    third.wait_for("typed here")
+    fourth = launch("attach", "--take")
+    third.wait_for("taken over by another terminal")
+    fourth.wait_for("typed here")
 
 
 def test_a_recording_of_the_screen_is_whole_at_detach(
@@ -631,6 +660,8 @@ def test_a_second_command_opens_its_agent_in_the_session_with_its_own_environmen
     second = launch(
         "-c", "cd below && exec synapse-tui dummy:two", command=("bash",), MARKER_FOR_TEST="second"
     )
+    second.wait_for("Take the session over?")
+    second.type("y\r")
     second.wait_for("2 two")
     terminal.wait_for("taken over by another terminal")
     assert_clean(terminal)
