@@ -265,7 +265,8 @@ def help_text(keymap: Keymap, place: Place | None, width: int, query: str = "") 
 
 
 def _keys_of(place: Place, width: int) -> list[Runs]:
-    return _pairs(tuple((tr(key), tr(means)) for key, means in place.keys), width)
+    rows = tuple((tr(key), tr(means)) for key, means in place.keys)
+    return _pairs(rows, width, max((cell_len(key) for key, _means in rows), default=0) + 2)
 
 
 def _plain(row: Runs) -> str:
@@ -305,9 +306,9 @@ def _action_rows(actions: Sequence[Action], leader: str, width: int) -> Iterator
         ]
 
 
-def _pairs(rows: tuple[tuple[str, str], ...], width: int) -> list[Runs]:
+def _pairs(rows: tuple[tuple[str, str], ...], width: int, most: int = WHAT) -> list[Runs]:
     return [
-        [(f"  {pad(what, WHAT)}", "$ink"), (_hanging(means, 2 + WHAT, width), "$muted")]
+        [(f"  {pad(what, most)}", "$ink"), (_hanging(means, 2 + most, width), "$muted")]
         for what, means in rows
     ]
 
