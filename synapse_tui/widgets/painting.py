@@ -16,9 +16,10 @@ from itertools import pairwise
 from typing import Any, Protocol, cast
 from weakref import WeakKeyDictionary
 
+from rich.cells import get_character_cell_size
 from rich.segment import Segment
 from rich.style import Style
-from textual._compositor import Compositor
+from textual._compositor import ChopsUpdate, Compositor
 from textual.app import App
 from textual.color import Color
 from textual.driver import Driver
@@ -50,9 +51,15 @@ SLICE = 0.004
 class WholeCompositor(Compositor):
     """Divides a row only where what is seen begins or ends.
 
-    Textual divides each row also at the edges of covered widgets, where a wide character of an overlay is
-    lost.
+    Textual divides each row also at the edges of covered widgets, and ends a part that is drawn again in the
+    middle of what lies over it: a wide character of an overlay is lost there.
     """
+
+    def render_partial_update(self) -> ChopsUpdate | None:
+        update = super().render_partial_update()
+        if update is not None:
+            update.spans = [(y, x1, _whole_end(update.chops[y], x2)) for y, x1, x2 in update.spans]
+        return update
 
     @property
     def cuts(self) -> list[list[int]]:
@@ -85,6 +92,15 @@ class WholeCompositor(Compositor):
                         if rows[y][begin] is None:
                             rows[y][begin] = strip.crop(begin - shown.x, end - shown.x)
         return cast("Sequence[Mapping[int, Strip]]", rows)
+
+
+def _whole_end(row: Mapping[int, Strip | None], end: int) -> int:
+    """Return the column at which a part of a row ends, one further if a wide character lies across it."""
+    for x, strip in row.items():
+        if strip is not None and x < end < x + strip.cell_length:
+            text = strip.crop(end - x - 1, end - x + 1).text
+            return end + (get_character_cell_size(text[0]) > 1)
+    return end
 
 
 class Painter(Protocol):

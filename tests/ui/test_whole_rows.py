@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from textual.app import App, ComposeResult
 from textual.containers import Horizontal
+from textual.geometry import Region
 from textual.screen import Screen
 from textual.widgets import Static
 
 from synapse_tui.language import Catalogue
+from synapse_tui.terminal import Terminal
 from synapse_tui.widgets import key_hints
 from synapse_tui.widgets.painting import WholeCompositor
 from tests.texts import CATALOGUES
@@ -78,3 +80,20 @@ async def test_the_leaders_menu_is_whole_over_panes_side_by_side(
         assert any("分割" in line for line in lines)
         for row, line in zip(drawn, lines, strict=False):
             assert line.strip() in row
+
+
+async def test_a_part_that_is_drawn_again_ends_in_no_wide_character() -> None:
+    async with LayersApp().run_test(size=(60, 6)) as pilot:
+        screen = pilot.app.screen
+        compositor, console = screen._compositor, pilot.app.console
+        screen.query_one("#overlay").styles.offset = (5, 1)
+        await pilot.pause()
+        whole = rows(screen)
+        for end in range(1, 60):
+            terminal = Terminal(60, 6, 0)
+            terminal.feed("\r\n".join(whole).encode())
+            compositor._dirty_regions.add(Region(0, 1, end, 1))
+            update = compositor.render_partial_update()
+            assert update is not None
+            terminal.feed(update.render_segments(console).encode())
+            assert [row.rstrip() for row in terminal.display] == [row.rstrip() for row in whole], end
