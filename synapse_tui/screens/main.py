@@ -251,14 +251,15 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
     def in_view(self, agent_id: str) -> bool:
         """Whether the user looks at the agent's pane, with or without the focus."""
-        return self.app.app_focus and self.app.screen is self and self._is_drawn(agent_id)
-
-    def _is_drawn(self, agent_id: str) -> bool:
-        pane = self.deck.pane(agent_id)
-        return pane is not None and pane.display and not self.board_shown
+        if not self.app.app_focus or self.app.screen is not self or self.board_shown:
+            return False
+        # a new pane is not hidden yet, so it is not asked
+        return self.deck.pane(agent_id) in self.deck.tiles(self.deck.size)
 
     def _answers_out_of_view(self, agent_id: str) -> int:
-        return 0 if self._is_drawn(agent_id) else self.answers.get(agent_id, 0)
+        pane = self.deck.pane(agent_id)
+        in_view = pane is not None and pane.display and not self.board_shown
+        return 0 if in_view else self.answers.get(agent_id, 0)
 
     def _tell_time(self) -> None:
         now = self.sidebar.clock()
