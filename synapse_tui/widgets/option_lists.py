@@ -20,14 +20,15 @@ _MARKED = "option-list--option-highlighted"
 class Choices(OptionList):
     """Keeps the highlighted row in view when resized.
 
-    If colours are disabled (NO_COLOR), the row is reversed where it would have a ground of its own.
+    If colours are disabled (NO_COLOR), the row is reversed where it has the focus or a ground of its own.
     """
 
     def get_visual_style(self, *component_classes: str, partial: bool = False) -> Style:
         style = super().get_visual_style(*component_classes, partial=partial)
         if not (self.app.no_color and _MARKED in component_classes):
             return style
-        marked = self.get_component_styles(*component_classes).background != self.styles.background
+        ground = self.get_component_styles(*component_classes).background
+        marked = self.has_focus or ground != self.styles.background
         return style + Style(reverse=True) if marked else style
 
     def on_resize(self) -> None:

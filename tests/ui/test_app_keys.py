@@ -58,10 +58,13 @@ async def test_function_keys_walk_through_the_agents():
 
 async def test_the_leader_styles_nothing_but_its_menu(monkeypatch: pytest.MonkeyPatch) -> None:
     styled: list[DOMNode] = []
-    apply = Stylesheet.apply
-    monkeypatch.setattr(
-        Stylesheet, "apply", lambda sheet, node, **how: (styled.append(node), apply(sheet, node, **how))
-    )
+    real = Stylesheet.apply
+
+    def apply(sheet: Stylesheet, node: DOMNode, **how: Any) -> None:
+        styled.append(node)
+        real(sheet, node, **how)
+
+    monkeypatch.setattr(Stylesheet, "apply", apply)
     async with running(three_agents()) as (app, pilot):
         styled.clear()
         await pilot.press(LEADER)
@@ -685,7 +688,7 @@ async def test_help_is_searched() -> None:
 
 @pytest.mark.parametrize("width", [60, 74, 100, 140])
 def test_help_hangs_below_its_keys_and_has_no_marks(width: int) -> None:
-    rows = help_text(Keymap(), width).plain.split("\n")
+    rows = help_text(Keymap(), None, width).plain.split("\n")
     assert not any("`" in row for row in rows)
     assert max(cell_len(row.rstrip()) for row in rows[1:]) <= width, "the first one wraps as it is shown"
     marks = rows[rows.index("Marks") + 1 :]

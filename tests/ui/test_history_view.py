@@ -15,6 +15,7 @@ from synapse_tui.content import Artifact
 from synapse_tui.errors import HistoryError
 from synapse_tui.events import TaskChanged
 from synapse_tui.model import AgentSpec, DeliveryState, TaskState
+from synapse_tui.screens.composer import Composer
 from synapse_tui.screens.dialog import Pick
 from synapse_tui.screens.history import OFF, HistoryExport, HistoryView
 from synapse_tui.widgets.history_list import HistoryList
@@ -236,13 +237,13 @@ async def test_a_task_is_sent_again_to_the_same_agent_or_another() -> None:
     async with shown(host) as (app, pilot, view):
         await until(lambda: view.rows)
         await pilot.press("tab", "r")
-        await until(lambda: "Shift+Enter new line" in text_of(app))
+        await until(lambda: isinstance(app.screen, Composer))
         await pilot.press("!", "enter")
         await until(lambda: isinstance(app.screen, HistoryView))
         assert ("send", "codex", "fix it\nall of it!", "", 4) in host.calls
         await until(lambda: "→ codex" in text_of(app))
         view.focus()
         await pilot.press("down", "r")
-        await until(lambda: "Shift+Enter new line" in text_of(app))
+        await until(lambda: isinstance(app.screen, Composer))
         await pilot.press(*"alice", "enter", "enter")
         await until(lambda: ("send", "alice", "to one that is gone", "", 3) in host.calls)

@@ -7,6 +7,7 @@ from textual import events
 
 from synapse_tui.driver.events import TerminalKey, TerminalKeyRelease
 from synapse_tui.terminal.input import KeyEvent
+from synapse_tui.widgets.strips import Highlight, highlights_of
 from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.app_kit import until
 from tests.ui.terminal_view_kit import FakeSession, PanesApp, pane, running, settle
@@ -128,7 +129,7 @@ async def test_dragging_selects_and_copies():
         await pilot.mouse_down(app.view, offset=(6, 0))
         await pilot.hover(app.view, offset=(2, 1))
         await settle(pilot)
-        assert app.picture().cell(6, 0).style.bg == 4
+        assert app.picture().cell(6, 0).style.bg == highlights_of(app.view)[Highlight.SELECTED].background
         assert app.picture().cell(5, 0).style.bg == -1
         await pilot.mouse_up(app.view, offset=(2, 1))
         assert app.clipboard == "world\nsec"
