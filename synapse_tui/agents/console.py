@@ -606,6 +606,7 @@ class AgentConsole:
     def _send(self, data: bytes) -> None:
         """Send what may be no key: answers of the terminal, and its focus."""
         self._look_for_stop_later()
+        self._scheduler.expect_echo()
         try:
             self.process.write(data)
         except MessageError as error:

@@ -24,6 +24,8 @@ SLICE = 0.002  # Seconds of parsing between two PTYs; determines the read size
 FOCUSED_SHARE = 3  # Times the spare time of another PTY that the focused one gets
 SPARE = 0.00005  # Seconds of a turn of the loop up to which nothing else was done in it
 SPARE_AGAIN = 0.002  # Seconds left to others once they had something to do
+ECHO = 0.05  # Seconds left to others after a program got input, which it echoes
+LITTLE = 0.0005  # Seconds of use up to which a source is read at once, whatever others use
 
 MAX_READ = 64 * 1024
 MIN_READ = 4 * 1024
@@ -81,6 +83,7 @@ class ReadScheduler:
         self._timer: asyncio.TimerHandle | None = None
         self._spare: asyncio.Handle | None = None
         self._turn_start = 0.0
+        self._spare_from = float("-inf")
 
     def add(
         self, descriptor: int, *, on_data: Callable[[bytes], object], on_hangup: Callable[[], None]
@@ -115,6 +118,10 @@ class ReadScheduler:
             self._new_tick()
             self._charge(source, seconds)
 
+    def expect_echo(self) -> None:
+        """Note that a program has got input: until it may have answered, floods get their budget alone."""
+        self._spare_from = self._clock() + ECHO
+
     def look(self, descriptor: int) -> None:
         """Read pending output out of turn: all of it if it is little.
 
@@ -146,7 +153,7 @@ class ReadScheduler:
 
     def _readable(self, source: _Source) -> None:
         self._new_tick()
-        if self._allowance(source).left > 0:
+        if self._allowance(source).left > 0 or source.used < LITTLE:
             self._serve(source)
             waits = source.unfinished and self._sources.get(source.descriptor) is source
         else:
@@ -236,6 +243,7 @@ class ReadScheduler:
             while (source := self._next()) is not None:
                 self._serve_next(source)
         finally:
+            self._turn_start = self._clock()  # what was done before was nothing else
             if self._waiting:
                 self._schedule()
 
@@ -246,8 +254,10 @@ class ReadScheduler:
     def _use_spare_time(self) -> None:
         """Serve one waiting source if nothing else was done in a whole turn of the loop."""
         self._spare = None
-        if self._clock() - self._turn_start > SPARE:
-            self._spare = asyncio.get_running_loop().call_later(SPARE_AGAIN, self._watch_turn)
+        now = self._clock()
+        if now < self._spare_from or now - self._turn_start > SPARE:
+            pause = max(SPARE_AGAIN, self._spare_from - now)
+            self._spare = asyncio.get_running_loop().call_later(pause, self._watch_turn)
             return
         try:
             if self._waiting:

@@ -121,6 +121,31 @@ async def test_floods_get_all_the_time_that_nothing_else_needs(monkeypatch):
         assert max(others) < 0.6 * first, "the focused one gets more"
 
 
+async def test_a_program_that_got_input_answers_before_floods_go_on(monkeypatch):
+    with contextlib.ExitStack() as stack:
+        flood = Flood(stack, monkeypatch)
+        ours, theirs = os.pipe()
+        stack.callback(os.close, ours)
+        stack.callback(os.close, theirs)
+        os.set_blocking(ours, False)
+        seen: list[bytes] = []
+        flood.scheduler.add(ours, on_data=seen.append, on_hangup=lambda: None)
+        stack.callback(flood.scheduler.remove, ours)
+        for number in range(10):
+            flood.scheduler.expect_echo()
+            flood.now += 0.016
+            before = sum(flood.portions)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert sum(flood.portions) - before <= 4, "more than the budgets of two ticks"
+            before = sum(flood.portions)
+            os.write(theirs, b"echo")
+            for _ in range(3):
+                await asyncio.sleep(0)
+            assert len(seen) == number + 1
+            assert sum(flood.portions) == before, "a flood goes first"
+
+
 async def test_floods_get_no_more_than_their_budget_while_there_is_something_else_to_do(monkeypatch):
     with contextlib.ExitStack() as stack:
         flood = Flood(stack, monkeypatch)
