@@ -54,7 +54,8 @@ class Outbox:
         self._journal = tasks.journal
         self._order: list[str] = []
         self._entries: dict[str, OutboxEntry] = {}
-        self._unread: set[str] = set()
+        self.unread: set[str] = set()
+        """Ids of the messages in the inbox."""
         self._length = 0
         self._front: list[str] = []
         """The first messages at the last call of `hold`."""
@@ -81,7 +82,7 @@ class Outbox:
 
     def check_room(self, text: str, *, inbox: bool = False) -> None:
         """Raise if one more message does not fit into the queue or the inbox."""
-        unread = len(self._unread)
+        unread = len(self.unread)
         count = unread if inbox else len(self) - unread
         most, most_bytes = (MAX_UNREAD, MAX_UNREAD_BYTES) if inbox else (MAX_WAITING, MAX_WAITING_BYTES)
         full = count >= most
@@ -114,7 +115,7 @@ class Outbox:
         """Add messages of an earlier session in order, before those that wait already."""
         later = [self._entries[task_id] for task_id in self._order]
         self._order = [entry.task_id for entry in entries]
-        self._entries, self._unread = {}, set()
+        self._entries, self.unread = {}, set()
         for entry in entries:
             self._put(entry)
         self._length = sum(len(self._tasks.get(task_id).text) for task_id in self._order)
@@ -125,7 +126,7 @@ class Outbox:
 
     def take(self, task_id: str) -> None:
         if self._entries.pop(task_id, None) is not None:
-            self._unread.discard(task_id)
+            self.unread.discard(task_id)
             self._order.remove(task_id)
             self._changed_since.pop(task_id, None)
             self._length -= len(self._tasks.get(task_id).text)
@@ -208,7 +209,7 @@ class Outbox:
         if self.is_unread(task_id):
             return 0
         before = self._order[: self._order.index(task_id) + 1]
-        if not self._unread:
+        if not self.unread:
             return len(before)
         return sum(not self.is_unread(each) for each in before)
 
@@ -216,7 +217,7 @@ class Outbox:
         return task_id in self._entries and self._entries[task_id].parked
 
     def is_unread(self, task_id: str) -> bool:
-        return task_id in self._unread
+        return task_id in self.unread
 
     def note_entered(self, task_id: str, entered: bool) -> None:
         """Note that Enter is about to be pressed on a message, or certainly had no effect."""
@@ -234,9 +235,9 @@ class Outbox:
     def _put(self, entry: OutboxEntry) -> None:
         self._entries[entry.task_id] = entry
         if entry.hold is Parked.INBOX:
-            self._unread.add(entry.task_id)
+            self.unread.add(entry.task_id)
         else:
-            self._unread.discard(entry.task_id)
+            self.unread.discard(entry.task_id)
 
     def _insert(self, entry: OutboxEntry, place: int) -> None:
         """Insert an entry at a place; normally changes only its own rank."""
@@ -355,11 +356,10 @@ class OutboxControl:
 
     def unread(self) -> Sequence[WaitingMessage]:
         unread = [
-            WaitingMessage(task, self._outbox.entry(task.id), 0)
-            for task in self._outbox
-            if self._outbox.is_unread(task.id)
+            WaitingMessage(self._tasks.get(task_id), self._outbox.entry(task_id), 0)
+            for task_id in self._outbox.unread
         ]
-        return sorted(unread, key=lambda message: message.task.created_at)
+        return sorted(unread, key=lambda message: (message.task.created_at, message.entry.rank))
 
     def every(self) -> Sequence[WaitingMessage]:
         return [*self.waiting(), *self.unread()]

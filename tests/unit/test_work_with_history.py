@@ -191,3 +191,20 @@ async def test_work_does_not_grow_with_what_waits(act: Act) -> None:
         counted.append(await lines(act, agent))
     few, many = counted
     assert many <= MOST * few, f"{few} lines with {FEW} waiting, {many} with {MAX_WAITING - 10}"
+
+
+async def asked_for_unread(client: httpx.AsyncClient, agent: FakeAgent) -> None:
+    """What the application asks of each agent whenever it shows them."""
+    assert not agent.control.unread()
+
+
+@pytest.mark.parametrize("act", [sent, sent_by_protocol, canceled, asked_for_unread])
+async def test_work_does_not_grow_with_what_a_person_holds(act: Act) -> None:
+    counted = []
+    for count in (FEW, MAX_WAITING - 10):
+        agent = BusyAgent()
+        for _ in range(count):
+            agent.control.hold(agent.accept(MessageRequest("Hello!", USER)).id)
+        counted.append(await lines(act, agent))
+    few, many = counted
+    assert many <= MOST * few, f"{few} lines with {FEW} held, {many} with {MAX_WAITING - 10}"
