@@ -461,7 +461,8 @@ class LockDatabase:
                 rows = list(session.exec(select(LockRow).where(*chosen)).all())
             else:
                 rows = [row for row in self._rows(session, files) if self._file(row) in files]
-                held = session.exec(select(LockRow.id).where(*chosen)).all()
+                those = col(LockRow.id).in_([row.id for row in rows])
+                held = set(session.exec(select(LockRow.id).where(those, *chosen)).all())
                 rows = [row for row in rows if row.id in held]
             ids = [row.id for row in rows]
             session.exec(delete(LockRow).where(col(LockRow.id).in_(ids), *chosen))

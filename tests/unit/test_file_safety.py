@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import ScalarResult
 
 from synapse_tui.errors import HistoryError
 from synapse_tui.messages.quick import held_locks
@@ -199,6 +201,27 @@ def test_several_locks_are_given_back_together(safety: LockDatabase) -> None:
     assert safety.release_locks([], CLAUDE.agent_id) == []
     assert safety.release_locks(["d", "b", "c"], CLAUDE.agent_id) == ["b", "d"]
     assert [lock.file for lock in safety.locks()] == ["c"]
+
+
+def test_no_other_locks_are_read_when_one_is_taken_or_released(
+    safety: LockDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+    read = ScalarResult.all
+
+    def count(result: ScalarResult[Any]) -> Sequence[Any]:
+        rows = read(result)
+        counts.append(len(rows))
+        return rows
+
+    safety.acquire_locks([f"/p/file {number}" for number in range(100)], CLAUDE)
+    monkeypatch.setattr(ScalarResult, "all", count)
+    for holder in (CLAUDE, CODEX):
+        assert safety.acquire_locks(["/p/mine"], holder).allowed
+        assert safety.release_lock("/p/mine", holder.agent_id)
+    assert safety.acquire_locks(["/p/mine"], CODEX).allowed
+    assert safety.break_lock("/p/mine")
+    assert max(counts) == 1
 
 
 def test_a_lock_ends_with_its_lease_unless_it_is_renewed(safety: LockDatabase, clock: Clock) -> None:
