@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+from synapse_tui.a2a.external import service
 from synapse_tui.a2a.external.conversation import Conversation
 from synapse_tui.a2a.external.peer import TaskUpdate
 from synapse_tui.a2a.external.registry import ExternalAgent, ExternalStore
@@ -22,7 +23,7 @@ from synapse_tui.content import Part, TaskMessage
 from synapse_tui.database.location import Location, TeamDatabase
 from synapse_tui.database.naming import naming_of
 from synapse_tui.errors import HistoryError
-from synapse_tui.events import EventBus
+from synapse_tui.events import EventBus, ExternalTalked
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.records import AgentKey
 from synapse_tui.messages.tasks import TaskStore
@@ -247,3 +248,28 @@ async def test_a_message_to_an_agent_that_is_being_replaced_is_not_deleted_with_
         await sending
         await until(lambda: ("hello",) not in disk.rows("SELECT text FROM external_tasks"))
     assert disk.rows("SELECT text FROM external_tasks") == [("to the new one",)]
+
+
+async def test_a_change_of_a_conversation_does_not_go_over_all_tasks_of_all(disk, monkeypatch):
+    monkeypatch.setattr(service, "MAX_SEEN", 5)
+    conversation = talk()
+    conversation.agent = DOCS.identity
+    for _ in range(20):
+        conversation.begin("hello", USER, expected=False)
+    await disk.write(conversation)
+    listed: list[int] = []
+    read = cast("Any", ExternalAgents.tasks).fget
+
+    def count(externals: ExternalAgents) -> list[Task]:
+        tasks: list[Task] = read(externals)
+        listed.append(len(tasks))
+        return tasks
+
+    talked: list[ExternalTalked] = []
+    async with disk.host() as externals:
+        externals._events.subscribe(talked.append, ExternalTalked)
+        monkeypatch.setattr(ExternalAgents, "tasks", property(count))
+        for number in range(1, 6):
+            externals.set_opened("docs", opened=number % 2 == 0)
+            await until(lambda: len(talked) >= number)  # noqa: B023 - awaited in the loop
+    assert len(listed) <= 1

@@ -93,6 +93,7 @@ class ExternalAgents:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._conversations: dict[str, Conversation] = {}
         self._seen_tasks: dict[str, Task] = {}
+        self._most_seen = 2 * MAX_SEEN
         self._changes = Changes(self._task)
         self._loaded = asyncio.Event()
         self._restoring = asyncio.Lock()
@@ -406,8 +407,9 @@ class ExternalAgents:
             self._seen_tasks[task.id] = newest
             self._events.publish(TaskChanged(newest, before))
             self._changes.publish(newest)
-        if len(self._seen_tasks) > 2 * MAX_SEEN:
+        if len(self._seen_tasks) > self._most_seen:
             self._seen_tasks = {each.id: each for each in self.tasks}
+            self._most_seen = 2 * max(MAX_SEEN, len(self._seen_tasks))
 
     def _came_to_rest(self, conversation: Conversation, task: Task) -> Task:
         if task.delivery is not DeliveryState.FAILED:
