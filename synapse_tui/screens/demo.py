@@ -36,7 +36,7 @@ class Demo:
         self._main = app.main
 
     async def play(self) -> None:
-        quits = tr(f"{self._app.keymap.way('quit')} quits.")
+        quits = tr(f"To quit: {self._app.keymap.way('quit')}")
         await self._until(lambda: not self._opening())
         missing = [name for name in TEAM if self._session(name) is None]
         if missing and not self._opening():

@@ -157,7 +157,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
     def use_keys(self, keymap: Keymap) -> None:
         self._keymap = keymap
         self._show_keys()
-        self._empty_hint = tr(f"{keymap.way('new_agent')} opens one")
+        self._empty_hint = tr(f"open one with {keymap.way('new_agent')}")
         if self.is_mounted and not self.agents:
             self.show_reasons(())
 

@@ -216,7 +216,7 @@ async def test_without_agents_the_board_says_how_to_open_one() -> None:
         await pilot.press("escape")
         app.main.show_board()
         await pilot.pause()
-        assert "opens one" in text_of(app)
+        assert "open one with" in text_of(app)
 
 
 async def test_the_view_keeps_the_board() -> None:

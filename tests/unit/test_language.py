@@ -181,3 +181,10 @@ def test_the_demo_agents_speak_japanese(asked: str) -> None:
     words = ["先に許可を求めます。", Directive("perm", "rm -rf build"), "これで片付きました。"]
     assert list(PARTS["bob"].perform(asked) or ()) == words
     assert list(PARTS["alice"].perform("hello") or ()) == ["受け取りました: hello"]
+
+
+@pytest.mark.parametrize("text", ["open one with ^] n", "To quit: ^] q", "permission: Bash command · rm"])
+def test_a_value_with_blanks_is_found_after_a_short_text(text: str) -> None:
+    said = Catalogue(CATALOGUE).translate(text)
+    assert said != text
+    assert text.rpartition("] ")[2].rpartition(": ")[2] in said
