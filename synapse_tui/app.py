@@ -6,12 +6,14 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from rich.console import RenderableType
 from textual import events, on
 from textual.driver import Driver
 from textual.geometry import Offset
 from textual.message import Message
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
@@ -48,6 +50,7 @@ from .screens.settings import SettingsActions
 from .screens.shell import TOAST_SECONDS, SessionControls, Shell
 from .screens.tour import Tour
 from .themes import variable_defaults
+from .widgets.appearance import plainest
 from .widgets.conversation import ConversationLog, ConversationView
 from .widgets.error_handling import FaultTolerant
 from .widgets.key_hints import WhichKey
@@ -242,6 +245,8 @@ class SynapseApp(Shell):
 
     def on_mount(self) -> None:
         self._unsubscribe = self.host.events.subscribe(self._received)
+        if isinstance(self._driver, SynapseDriver):
+            self._show_shrunk(self._driver)
         if self._restore is None and not self.host.profiles.untrusted:  # otherwise a question comes first
             self.main.expect([*self._specs, *self._defaults])
         self.call_after_refresh(self._begin)
@@ -500,6 +505,16 @@ class SynapseApp(Shell):
         """Handle a new terminal size (SIGWINCH); called by the owner of the signal."""
         if isinstance(self._driver, SynapseDriver):
             self._driver.resized()
+            self._show_shrunk(self._driver)
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        super()._display(screen, renderable)
+        if isinstance(self._driver, SynapseDriver):
+            self._driver.drawn(screen._compositor.size)
+
+    def _show_shrunk(self, driver: SynapseDriver) -> None:
+        """Say whose size it is, if another terminal has room for more."""
+        self.main.status_bar.shrunk_by = ", ".join(driver.shrunk_by)
 
     def on_outer_terminal_changed(self, message: OuterTerminalChanged) -> None:
         self.appearance.set_terminal(message.outer)
@@ -510,18 +525,38 @@ class SynapseApp(Shell):
         self.call_after_refresh(self.notice, text, "warning")
 
     def attach(self, link: TerminalLink) -> None:
-        """Show the application on a terminal; the previous one is released, still open."""
+        """Show the application on a terminal, besides those that show it already."""
         self.end_selections()
-        self.appearance.another_terminal(link.environ)
         if isinstance(self._driver, SynapseDriver):
+            self.appearance.another_terminal(plainest([each.environ for each in (*self._driver.links, link)]))
             self._driver.attach(link)
+            self._show_shrunk(self._driver)
         self.post_message(events.AppFocus())
 
-    def release(self) -> TerminalLink | None:
-        """Return the terminal, still open; agents that finish from now on are marked unseen."""
+    @property
+    def acting(self) -> TerminalLink | None:
+        """The terminal at which was typed or clicked last."""
+        return self._driver.acting if isinstance(self._driver, SynapseDriver) else None
+
+    def release(self, link: TerminalLink | None = None) -> None:
+        """Leave a terminal, still open; after the last, agents that finish are marked unseen."""
+        driver = self._driver
+        if (
+            link is not None
+            and isinstance(driver, SynapseDriver)
+            and [each for each in driver.links if each is not link]
+        ):
+            driver.release(link)
+            self.end_selections()
+            self.appearance.another_terminal(plainest([each.environ for each in driver.links]))
+            self.appearance.set_terminal(driver.outer)
+            self._show_shrunk(driver)
+            return
         self.release_mention()
         self.end_selections()
         self.keyboard.show_leader(pending=False)
         self.main.status_bar.over(None)  # whoever attaches next has not done what it says
         self.post_message(events.AppBlur())
-        return self._driver.release() if isinstance(self._driver, SynapseDriver) else None
+        if isinstance(driver, SynapseDriver) and link is not None:
+            driver.release(link)
+        self.main.status_bar.shrunk_by = ""

@@ -263,10 +263,6 @@ class SessionError(SynapseError):
     """A session's host cannot be started, reached or used."""
 
 
-class SessionShown(SessionError):
-    """Another terminal shows the session."""
-
-
 class SessionNotFound(SessionError):
     """No session has that name."""
 

@@ -20,21 +20,13 @@ import click
 
 from synapse_tui import __version__
 from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import (
-    ConfigError,
-    SessionError,
-    SessionNotFound,
-    SessionShown,
-    SynapseError,
-    TerminalUnfit,
-)
+from synapse_tui.errors import ConfigError, SessionError, SessionNotFound, SynapseError, TerminalUnfit
 from synapse_tui.language import tr
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths, find_project
 from synapse_tui.sessions.client import (
     Ended,
     HostSilent,
-    RemoteError,
     ask,
     attach,
     await_end,
@@ -209,11 +201,11 @@ def _as_json(session: RunningSession) -> dict[str, object]:
 
 @click.command(name="attach", cls=Command)
 @_NAME
-@click.option("--take", is_flag=True, help="Do not ask before another terminal is detached.")
+@click.option("--take", is_flag=True, help="Detach the other terminals.")
 def attach_command(name: str, *, take: bool) -> None:
     """Attach this terminal to the session NAME, by default that of the current folder's project.
 
-    If another terminal is attached to it, asks first, then detaches it.
+    Other terminals that are attached to it go on showing it, in the size of the smallest.
 
     Examples:
       synapse-tui attach
@@ -318,47 +310,29 @@ def attach_terminal(
     *,
     folder: Path | None = None,
     start: bool = True,
-    take: bool = False,
     **fields: object,
 ) -> None:
     """Attach this terminal to a session until it is detached; then report how it ended.
 
     If `start` is set, a host is started when none is running; its working folder is `folder`, by default the
-    project's. If another terminal shows the session, that is detached, after a question unless `take` is set.
-    `fields` are additional fields of the request.
+    project's. `fields` are additional fields of the request.
     """
     paths = UserPaths.of_environment()
     paths.check()
     environ = dict(os.environ)
     base = folder or place.project
     message = request(
-        "attach",
-        env=environ,
-        cwd=str(base),
-        specs=[spec_to_json(spec) for spec in specs],
-        take=take,
-        **fields,
+        "attach", env=environ, cwd=str(base), specs=[spec_to_json(spec) for spec in specs], **fields
     )
     connection = _connected(place, paths.logs, base if start else None, environ)
     try:
         while True:
             descriptors = (sys.stdin.fileno(), sys.stdout.fileno())
-            silent = partial(SilentHost, descriptors[1])
-            try:
-                ended = attach(connection, message, descriptors, on_silence=silent)
-            except RemoteError as error:
-                if error.kind != SessionShown.__name__:
-                    raise
-                note(f"{error.message}; it would be detached there")
-                if not confirm("Take the session over?"):
-                    return
-                message = {**message, "take": True}
-                connection = _connected(place, paths.logs, base if start else None, environ)
-                continue
+            ended = attach(connection, message, descriptors, on_silence=partial(SilentHost, descriptors[1]))
             if ended.why != "handover":
                 break
-            # the previous version has already opened them, and only this terminal showed the session
-            message = {**message, "specs": [], "layout": None, "take": True}
+            # the previous version has already opened them, and other terminals come back too
+            message = {**message, "specs": [], "layout": None, "take": False}
             connection = _existing(place)
         if ended.why == "lost":
             from synapse_tui.driver.outer import restore_terminal

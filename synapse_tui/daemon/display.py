@@ -15,7 +15,7 @@ from typing import Any
 from synapse_tui.app import SynapseApp, read_keymap
 from synapse_tui.dataclass import dataclass
 from synapse_tui.driver import DriverOptions, TerminalLink, driver_class
-from synapse_tui.driver.synapse_driver import DETACHED_SIZE, Tap
+from synapse_tui.driver.synapse_driver import DETACHED_SIZE, Tap, smallest
 from synapse_tui.errors import SynapseError
 from synapse_tui.host import Host
 from synapse_tui.keymap import textual_key
@@ -82,7 +82,7 @@ FAILURE_SECONDS = 60.0
 
 @dataclass(slots=True)
 class Viewer:
-    """The client whose terminal is in use; `record` ends with it."""
+    """A client whose terminal shows the application; `record` ends with it."""
 
     connection: Connection
     link: TerminalLink
@@ -101,7 +101,7 @@ class Opening:
 
 
 class Display:
-    """Runs the application on the terminal of the newest client, or detached if there is none."""
+    """Runs the application on the terminals of its clients, or detached if there are none."""
 
     def __init__(self, host: Host, project: ProjectFiles, name: str, opening: Opening | None = None) -> None:
         self._host = host
@@ -109,7 +109,7 @@ class Display:
         self._name = name
         self._opening = opening or Opening()
         self._app: SynapseApp | None = None
-        self._viewer: Viewer | None = None
+        self._viewers: list[Viewer] = []
         self._taps: list[Tap] = []
         self._size = DETACHED_SIZE
         self._failures: deque[float] = deque(maxlen=MAX_FAILURES)
@@ -130,7 +130,10 @@ class Display:
 
     @property
     def attached(self) -> bool:
-        return self._viewer is not None
+        return bool(self._viewers)
+
+    def _viewer(self, connection: Connection) -> Viewer | None:
+        return next((viewer for viewer in self._viewers if viewer.connection is connection), None)
 
     def view(self) -> Mapping[str, object]:
         if self._app is not None and self._app.begun:
@@ -175,7 +178,6 @@ class Display:
         return app._exception
 
     def _make_app(self) -> SynapseApp:
-        link = self._viewer.link if self._viewer is not None else None
         opening = self._opening
         app = SynapseApp(
             self._host,
@@ -186,7 +188,7 @@ class Display:
                 DriverOptions(
                     detached=True,
                     size=self._present_size(),
-                    link=link,
+                    links=[viewer.link for viewer in self._viewers],
                     taps=self._taps,
                     on_hangup=self._hung_up,
                 )
@@ -202,8 +204,8 @@ class Display:
         return app
 
     def _present_size(self) -> tuple[int, int]:
-        if self._viewer is not None:
-            size = self._viewer.link.size
+        if self._viewers:
+            size = smallest([viewer.link.size for viewer in self._viewers])
             self._size = (size.columns, size.lines)
         return self._size
 
@@ -244,11 +246,12 @@ class Display:
         *,
         record: str = "",
         overwrite: bool = False,
+        take: bool = False,
     ) -> None:
-        """Show the application on the client's terminal; the previous client is detached and notified.
+        """Show the application on the client's terminal, besides the others unless it takes it from them.
 
-        Agents opened from now on inherit `environ`. If `record` names a file, the screen is recorded to it
-        until the client leaves.
+        With `take` the other clients are detached and notified. Agents opened from now on inherit `environ`.
+        If `record` names a file, the screen is recorded to it until the client leaves.
 
         Raises:
             SessionError: The client sent no terminal descriptors.
@@ -262,8 +265,9 @@ class Display:
         except BaseException:
             link.close()
             raise
-        self._end("taken", f"session '{self._name}' was taken over by another terminal")
-        self._viewer = Viewer(connection, link, tap)
+        if take:
+            self._end("taken", f"session '{self._name}' was taken over by another terminal")
+        self._viewers.append(Viewer(connection, link, tap))
         if tap is not None:
             self._taps.append(tap)
         self._host.inherit(environ)
@@ -313,7 +317,7 @@ class Display:
         self._opening.restore = restore
 
     def resized(self, connection: Connection) -> None:
-        if self._viewer is not None and self._viewer.connection is connection:
+        if self._viewer(connection) is not None:
             self._present_size()
             if self._app is not None:
                 self._app.terminal_resized()
@@ -333,37 +337,50 @@ class Display:
 
     def resumed(self, connection: Connection, typed: bytes) -> None:
         """Repaint the terminal of a client that this host did not answer, and take what was typed there."""
-        if self._viewer is not None and self._viewer.connection is connection:
-            self._viewer.link.take(typed)
+        viewer = self._viewer(connection)
+        if viewer is not None:
+            viewer.link.take(typed)
             self._repaint()
 
     # -- leaving ---------------------------------------------------------------------------------------------
 
     def gone(self, connection: Connection) -> None:
         """Stop drawing on the terminal of a client that disconnected, and restore it as far as possible."""
-        if self._viewer is not None and self._viewer.connection is connection:
-            self._end("", "", abandoned=True)
+        viewer = self._viewer(connection)
+        if viewer is not None:
+            self._leave(viewer, "", "", abandoned=True)
 
     def detach(self, connection: Connection | None = None) -> None:
-        """Detach a client, by default the one in use; agents and application continue."""
+        """Detach a client, by default the one that was used last; agents and application continue."""
         for waiting, answer in self._farewells:
             if waiting is connection:  # it does not wait for the end
                 waiting.answer({**answer, "text": "the agents are being stopped"})
-        if self._viewer is not None and connection in (None, self._viewer.connection):
+        viewer = self._acting() if connection is None else self._viewer(connection)
+        if viewer is not None:
             live = sum(session.exit is None for session in self._host.agents.values())
             agents = f"{plural(live, 'agent')} go{'es' if live == 1 else ''} on" if live else "no agents run"
             back = shlex.join(("synapse-tui", "attach", self._name))
-            self._end("detached", f"detached from session '{self._name}': {agents}; to come back: {back}")
+            text = f"detached from session '{self._name}': {agents}; to come back: {back}"
+            self._leave(viewer, "detached", text)
+
+    def _acting(self) -> Viewer | None:
+        """Return the client at whose terminal was typed last."""
+        link = self._app.acting if self._app is not None else None
+        newest = self._viewers[-1] if self._viewers else None
+        return next((viewer for viewer in self._viewers if viewer.link is link), newest)
 
     def _hung_up(self) -> None:
-        self._end("detached", "the terminal went away", abandoned=True)
+        for viewer in [each for each in self._viewers if each.link.hung_up]:
+            self._leave(viewer, "detached", "the terminal went away", abandoned=True)
 
-    def _end(self, why: str, text: str, *, abandoned: bool = False) -> None:
-        viewer, self._viewer = self._viewer, None
-        if viewer is None:
-            return
+    def _end(self, why: str, text: str) -> None:
+        for viewer in tuple(self._viewers):
+            self._leave(viewer, why, text)
+
+    def _leave(self, viewer: Viewer, why: str, text: str, *, abandoned: bool = False) -> None:
+        self._viewers.remove(viewer)
         if self._app is not None:
-            self._app.release()
+            self._app.release(viewer.link)
         viewer.link.listener = None
         if viewer.record is not None:
             self._taps.remove(viewer.record)

@@ -15,7 +15,7 @@ from typing import Any
 from synapse_tui import __version__
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.content import plain
-from synapse_tui.errors import ConfigError, SessionError, SessionShown, SynapseError
+from synapse_tui.errors import ConfigError, SessionError, SynapseError
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
 from synapse_tui.sessions.wire import Line, close_all, spec_from_json
@@ -226,10 +226,6 @@ class SessionServer:
         specs = _specs(line)
         defaults: Sequence[AgentSpec] = ()
         await self._read_files()
-        if self._display.attached and not line.get("take", True):  # older clients take it unasked
-            raise SessionShown(
-                f"another terminal shows session '{self._name}'", "'synapse-tui attach --take' takes it over"
-            )
         if not specs and not self._host.agents and not self._display.attached:
             defaults = self._project.agents()
         if not self._display.offering:  # the offer itself gives the user agents to open
@@ -237,7 +233,11 @@ class SessionServer:
         if connection.ended:
             return
         await self._display.attach(
-            connection, environ, record=str(line.get("record") or ""), overwrite=bool(line.get("overwrite"))
+            connection,
+            environ,
+            record=str(line.get("record") or ""),
+            overwrite=bool(line.get("overwrite")),
+            take=bool(line.get("take")),
         )
         layout = str(line.get("layout") or "")
         self._display.arrange(layout or self._project.layout(defaults))

@@ -82,6 +82,18 @@ class TerminalLink:
     def size(self) -> TerminalSize:
         return read_size(self._output.descriptor)
 
+    @property
+    def hung_up(self) -> bool:
+        return self._hung_up
+
+    @property
+    def name(self) -> str:
+        """The terminal's name as `tty` and `who` show it: `pts/3`; empty if it has none."""
+        try:
+            return os.ttyname(self._output.descriptor).removeprefix("/dev/")
+        except OSError:
+            return ""
+
     # -- opening and closing ---------------------------------------------------------------------------------
 
     def open(self) -> None:

@@ -1,16 +1,18 @@
-"""The Textual driver: draws on the attached terminal, if there is one, in the application's own loop.
+"""The Textual driver: draws on the attached terminals, if there are any, in the application's own loop.
 
 Textual's own drivers read in a thread, lose input that its parser does not know, and block the loop if the
 terminal does not read (see `docs/design.md`). This one installs no signal handlers: call `resized()` when the
-size changes. Terminals can be attached and detached while the application runs.
+size changes. Terminals can be attached and detached while the application runs. All show the same, in the
+size that fits the smallest.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 from textual import events, messages
@@ -76,6 +78,23 @@ def _name(version: str, environ: Mapping[str, str]) -> str:
 DETACHED_SIZE = (120, 40)  # columns and lines of the application before the first terminal is attached
 
 
+def smallest(sizes: Sequence[TerminalSize]) -> TerminalSize:
+    """Return the size that fits all terminals; with its pixels if there is one."""
+    if len(sizes) == 1:
+        return sizes[0]
+    return TerminalSize(min(size.columns for size in sizes), min(size.lines for size in sizes))
+
+
+def _clear_around(size: Size, terminal: TerminalSize) -> str:
+    """Return what clears a terminal below and beside an area in its corner; the cursor stays."""
+    clear = ""
+    if terminal.columns > size.width:
+        clear += "".join(f"\x1b[{row};{size.width + 1}H\x1b[K" for row in range(1, size.height + 1))
+    if terminal.lines > size.height:
+        clear += f"\x1b[{size.height + 1};1H\x1b[J"
+    return f"\x1b7\x1b[0m{clear}\x1b8" if clear else ""
+
+
 class Tap(Protocol):
     """Receives everything that is drawn, such as a recording."""
 
@@ -93,7 +112,7 @@ class DriverOptions:
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     detached: bool = False  # start without a terminal, ignoring the descriptors
     size: tuple[int, int] = DETACHED_SIZE  # columns and lines of a detached driver
-    link: TerminalLink | None = None  # the terminal to attach at the start of a detached driver
+    links: Sequence[TerminalLink] = ()  # the terminals to attach at the start of a detached driver
     taps: list[Tap] = field(default_factory=list)
 
 
@@ -110,7 +129,11 @@ class SynapseDriver(Driver):
     ) -> None:
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         options = self.options
-        self.link: TerminalLink | None = None
+        self.links: list[TerminalLink] = []  # the newest last
+        self.acting: TerminalLink | None = None  # where was typed or clicked last
+        self.shrunk_by: Sequence[str] = ()  # the names of the terminals whose size larger ones follow
+        self._focused: list[TerminalLink] = []
+        self._covered = True  # whether nothing old is left around what is drawn
         self.taps = options.taps
         self._own: LinkOptions | None = None
         if not options.detached:
@@ -128,50 +151,74 @@ class SynapseDriver(Driver):
     # -- attaching -----------------------------------------------------------------------------------------
 
     def attach(self, link: TerminalLink) -> None:
-        """Draw on a terminal from now on, starting with a full repaint."""
-        self.release()
-        self.link = link
-        self._app._sync_available = False  # as supported by the previous terminal
-        link.listener = LinkListener(self._post, self._replied, self._repaint, self._lost)
+        """Draw on a terminal from now on too, starting with a full repaint."""
+        self.links.append(link)
+        self._focused.append(link)
+        self.acting = link
+        self._app._sync_available = False  # until this one supports it too
+        link.listener = LinkListener(partial(self._take, link), self._replied, self._repaint, self._lost)
         link.open()
         self.resized()
         link.request_keyboard(self._keyboard)
         outer = link.outer
-        if outer.settable(2026):
-            self.send_message(messages.TerminalSupportsSynchronizedOutput())
+        self._synchronize()
         if outer.dark is not None or outer.wide_signs is not None:
             self.send_message(OuterTerminalChanged(outer))
         self._repaint()
 
-    def release(self) -> TerminalLink | None:
-        link, self.link = self.link, None
-        if link is not None:
-            link.listener = None
-        return link
+    def release(self, link: TerminalLink) -> None:
+        """Draw on a terminal no longer, which stays open; the others may get larger."""
+        if link not in self.links:
+            return
+        link.listener = None
+        self.links.remove(link)
+        if self.acting is link:
+            self.acting = self.link
+        self._focus(link, focused=False)
+        if self.links:
+            self.resized()
+            self._synchronize()
+
+    def _synchronize(self) -> None:
+        if self.links and all(link.outer.settable(2026) for link in self.links):
+            self.send_message(messages.TerminalSupportsSynchronizedOutput())
+
+    @property
+    def link(self) -> TerminalLink | None:
+        """The newest terminal, whose colours count."""
+        return self.links[-1] if self.links else None
 
     # -- interface for the application ---------------------------------------------------------------------
 
     @property
     def is_headless(self) -> bool:
         """Whether there is neither a terminal nor a tap: Textual then draws nothing."""
-        return self.link is None and not self.taps
+        return not self.links and not self.taps
 
     @property
     def outer(self) -> OuterTerminal:
-        return self.link.outer if self.link is not None else OuterTerminal()
+        """What the newest terminal has reported; signs are wide if they are at any."""
+        if self.link is None:
+            return OuterTerminal()
+        wide = any(link.outer.wide_signs for link in self.links)
+        return replace(self.link.outer, wide_signs=True) if wide else self.link.outer
 
     @property
     def dropping(self) -> bool:
         """Whether output is being dropped; everything is repainted afterwards."""
-        return self.is_headless or (self.link is not None and self.link.dropping)
+        return self.is_headless or (bool(self.links) and all(link.dropping for link in self.links))
 
     def terminal_size(self) -> TerminalSize:
-        """Return the terminal's current size, or the last known one while none is attached."""
-        return self.link.size if self.link is not None else TerminalSize(*(self._size or DETACHED_SIZE))
+        """Return the size that fits all terminals, or the last known one while none is attached."""
+        if not self.links:
+            return TerminalSize(*(self._size or DETACHED_SIZE))
+        return smallest([link.size for link in self.links])
 
     def resized(self) -> None:
-        """Post the terminal's size to the application; call this on a change (SIGWINCH)."""
+        """Post the size that fits all terminals to the application; call this on a change (SIGWINCH)."""
         size = self.terminal_size()
+        self.shrunk_by = self._shrinking(size)
+        self._covered = not self.shrunk_by
         cells = Size(size.columns, size.lines)
         pixels = Size(size.width, size.height) if size.width and size.height else None
         if self._size != (size.columns, size.lines):
@@ -183,14 +230,33 @@ class SynapseDriver(Driver):
             self.send_message(TerminalTooLarge(size.claimed, self._size))
         self.send_message(events.Resize(cells, cells, cells, pixels))
 
+    def _shrinking(self, size: TerminalSize) -> list[str]:
+        """Return the names of the terminals without which the size would be larger."""
+        sizes = [link.size for link in self.links]
+        columns = {each.columns for each in sizes} - {size.columns}
+        lines = {each.lines for each in sizes} - {size.lines}
+        return [
+            link.name
+            for link, each in zip(self.links, sizes, strict=True)
+            if (columns and each.columns == size.columns) or (lines and each.lines == size.lines)
+        ]
+
+    def drawn(self, size: Size) -> None:
+        """Clear what lies around the application on larger terminals, once it is drawn in its new size."""
+        if not self._covered and (size.width, size.height) == self._size:
+            self._covered = True
+            for link in self.links:
+                link.write(_clear_around(size, link.size))
+                link.flush()
+
     def request_keyboard(self, child_flags: int) -> None:
         """Enable the keyboard reports of the child in focus: releases, and all keys as sequences.
 
         Releases are then posted as `TerminalKeyRelease`.
         """
         self._keyboard = child_flags
-        if self.link is not None:
-            self.link.request_keyboard(child_flags)
+        for link in self.links:
+            link.request_keyboard(child_flags)
 
     @property
     def can_notify(self) -> bool:
@@ -218,23 +284,23 @@ class SynapseDriver(Driver):
 
     def write(self, data: str) -> None:
         """Queue output; dropped as a whole while the terminal does not read."""
-        if self.link is not None:
-            self.link.write(data)
+        for link in self.links:
+            link.write(data)
         for tap in self.taps:
             tap.drawn(data)
 
     def flush(self) -> None:
-        if self.link is not None:
-            self.link.flush()
+        for link in self.links:
+            link.flush()
 
     def start_application_mode(self) -> None:
         """Open the driver's own terminal, unless one is attached."""
-        if self.link is not None:
+        if self.links:
             return
         if self._own is not None:
             self.attach(TerminalLink(self._own, self._loop))
-        elif self.options.link is not None:
-            self.attach(self.options.link)
+        for link in self.options.links:
+            self.attach(link)
 
     def disable_input(self) -> None:
         """Stop reading; unread input is discarded when the attributes are restored."""
@@ -242,15 +308,32 @@ class SynapseDriver(Driver):
             self.link.pause_input()
 
     def stop_application_mode(self) -> None:
-        """Reset and release the driver's own terminal; an attached one is left unchanged."""
-        link = self.release()
-        if link is not None and self._own is not None:
-            link.close()
+        """Reset and release the driver's own terminal; attached ones are left unchanged."""
+        for link in tuple(self.links):
+            link.listener = None
+            if self._own is not None:
+                link.close()
+        self.links.clear()
 
     def close(self) -> None:
         self.stop_application_mode()
 
     # -- input from the terminal ---------------------------------------------------------------------------
+
+    def _take(self, link: TerminalLink, tokens: list[Token]) -> None:
+        for token in tokens:
+            if isinstance(token, FocusToken):
+                self._focus(link, focused=token.focused)
+            else:
+                self.acting = link
+                self._post([token])
+
+    def _focus(self, link: TerminalLink, *, focused: bool) -> None:
+        """Note whether a person is at a terminal; the application is in focus while it is at any of them."""
+        before = bool(self._focused)
+        self._focused = [each for each in self._focused if each is not link] + ([link] if focused else [])
+        if focused or (before and not self._focused and self.links):
+            self.process_message(events.AppFocus() if focused else events.AppBlur())
 
     def _post(self, tokens: list[Token]) -> None:
         for token in tokens:
@@ -267,12 +350,10 @@ class SynapseDriver(Driver):
                 case MouseToken(report):
                     self.process_message(textual_mouse(report, self._last_cell))
                     self._last_cell = (report.x, report.y)
-                case FocusToken(focused):
-                    self.process_message(events.AppFocus() if focused else events.AppBlur())
 
     def _replied(self, reaction: Reaction, raw: bytes) -> None:
         if reaction.synchronized:
-            self.send_message(messages.TerminalSupportsSynchronizedOutput())
+            self._synchronize()
         if reaction.changed:
             self.send_message(OuterTerminalChanged(self.outer))
         if self.options.on_reply is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -12,7 +12,11 @@ from textual.constants import COLOR_SYSTEM
 from textual.filter import Monochrome, NoColor
 from textual.widget import Widget
 
+from synapse_tui.driver.outer import is_limited
+
 from .states import PlainSigns
+
+_COLOURS = (None, "standard", "256", "windows", "truecolor")  # by how many a terminal shows
 
 # variables that describe the terminal and the user's preferences
 TERMINAL_VARIABLES = (
@@ -35,6 +39,16 @@ def adopt_environment(environ: Mapping[str, str]) -> None:
             os.environ[name] = environ[name]
         else:
             os.environ.pop(name, None)
+
+
+def plainest(environs: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
+    """Return the environment of the terminal that shows the fewest colours; of equals the last."""
+
+    def rank(environ: Mapping[str, str]) -> tuple[bool, bool, int]:
+        shown = Console(_environ=dict(environ), force_terminal=True).color_system
+        return not is_limited(environ), "NO_COLOR" not in environ, _COLOURS.index(shown)
+
+    return min(reversed(environs), key=rank)
 
 
 def suit_terminal(app: App[Any], environ: Mapping[str, str]) -> bool:

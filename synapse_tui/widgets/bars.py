@@ -53,6 +53,7 @@ class StatusBar(SegmentBar):
     agents: reactive[Sequence[AgentView]] = reactive(())  # those that need the user are shown at the right
     active: reactive[str] = reactive("")  # the active agent, not listed since its pane shows its state
     progress: reactive[str] = reactive("")  # startup progress, if any
+    shrunk_by: reactive[str] = reactive("")  # the terminal whose size the others follow
     arranging: reactive[bool] = reactive(False)  # whether keys arrange the panes
     scrolling: reactive[Sequence[Hint]] = reactive(())  # the keys of scroll mode, if the active pane is in it
 
@@ -83,7 +84,7 @@ class StatusBar(SegmentBar):
         self.refresh()
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        label = self._calls(width)
+        label = [*self._shrunk(), *self._calls(width)]
         right = [*self.notice_pieces(width - width_of(label)), *label]
         room = width - width_of(right)
         if self.arranging:
@@ -92,6 +93,12 @@ class StatusBar(SegmentBar):
             return self._scrolling(room), right
         leader = _hint(LEADER, key_label(self.keymap.leader), "menu")
         return fit_hints(leader, self.keymap, room), right
+
+    def _shrunk(self) -> list[Piece]:
+        if not self.shrunk_by:
+            return []
+        words = tr(f" the size of {self.shrunk_by} ")
+        return [Piece(words, "$faint", tip=tr("another terminal that shows this session is smaller"))]
 
     def _arranging(self, room: int) -> list[Piece]:
         pieces = [

@@ -323,39 +323,47 @@ def test_a_running_host_follows_profiles(launch: Launch, agents: Ready, run: Run
 
 def test_starts_at_the_same_moment_make_one_session(launch: Launch, run: Run) -> None:
     terminals = [launch("dummy") for _ in range(3)]
-
-    def asked() -> list[TmuxTerminal]:
-        return [terminal for terminal in terminals if "Take the session over?" in terminal.screen]
-
-    terminals[0].wait(lambda: len(asked()) == 2, "two asked clients")
-    for terminal in asked():
-        terminal.type("y\r")
     terminals[0].wait(lambda: [len(s["agents"]) for s in sessions(run)] == [3], "one session of three agents")  # type: ignore[arg-type]
-    terminals[0].wait(
-        lambda: sum("taken over" in terminal.screen for terminal in terminals) == 2, "two told clients"
-    )
+    for terminal in terminals:
+        terminal.wait_for("3 dummy")
 
 
-def test_a_session_that_another_terminal_shows_is_taken_after_a_question(
+def test_two_terminals_show_a_session_in_the_size_of_the_smaller(
     launch: Launch, agents: Ready, run: Run
 ) -> None:
-    first = launch("dummy:one")
+    first = launch("dummy:one", columns=120, lines=40, COLORTERM="truecolor")
     agents(first, 1)
-    second = launch("dummy:two")
-    second.wait_for("another terminal shows session", "Take the session over? [y/N]")
-    second.type("n\r")
-    second.wait_for("$")
-    assert [len(session["agents"]) for session in sessions(run)] == [1], "nothing was opened"  # type: ignore[arg-type]
-    first.type("typed here")
-    first.wait_for("typed here")
-    third = launch("attach")
-    third.wait_for("Take the session over? [y/N]")
-    third.type("y\r")
+    second = launch("attach", columns=80, lines=24, COLORTERM="truecolor")
+    second.wait_for("the size of pts/")
+    first.wait(lambda: "the size of pts/" in first.rows[23] and not any(first.rows[24:]), "the smaller size")
+    first.type("from one")
+    second.wait_for("from one")
+    second.type(" and two")
+    first.wait_for("from one and two")
+    assert [row.rstrip() for row in first.rows[1:22]] == [row.rstrip() for row in second.rows[1:22]]
+    second.resize(100, 30)
+    first.wait(lambda: "the size of pts/" in first.rows[29] and not any(first.rows[30:]), "the new size")
+    second.resize(140, 50)
+    second.wait(
+        lambda: "the size of pts/" in second.rows[39] and not any(second.rows[40:]), "now of the other"
+    )
+    plain = launch("attach", columns=140, lines=50, term="screen")
+    plain.wait_for("from one and two")
+    assert "38;2;" not in plain.ansi
+    first.wait(lambda: "38;2;" not in first.ansi, "the colours that all have")
+    detach(plain)
+    first.wait(lambda: "38;2;" in first.ansi, "its own colours")
+    detach(second)
+    assert_clean(second)
+    first.wait(lambda: "F10" in first.rows[39] and "the size of" not in first.screen, "its own size")
+    first.type(" alone")
+    first.wait_for("from one and two alone")
+    third = launch("attach", "--take")
     first.wait_for("taken over by another terminal")
-    third.wait_for("typed here")
-    fourth = launch("attach", "--take")
-    third.wait_for("taken over by another terminal")
-    fourth.wait_for("typed here")
+    assert_clean(first)
+    third.wait_for("from one and two alone")
+    third.type("!")
+    third.wait_for("alone!")
 
 
 def test_a_recording_of_the_screen_is_whole_at_detach(
@@ -660,11 +668,8 @@ def test_a_second_command_opens_its_agent_in_the_session_with_its_own_environmen
     second = launch(
         "-c", "cd below && exec synapse-tui dummy:two", command=("bash",), MARKER_FOR_TEST="second"
     )
-    second.wait_for("Take the session over?")
-    second.type("y\r")
     second.wait_for("2 two")
-    terminal.wait_for("taken over by another terminal")
-    assert_clean(terminal)
+    terminal.wait_for("2 two")
     agents(second, 2)
     second.type("typed here")
     second.wait_for("typed here")
