@@ -514,7 +514,8 @@ class SynapseApp(Shell):
 
     def _show_shrunk(self, driver: SynapseDriver) -> None:
         """Say whose size it is, if another terminal has room for more."""
-        self.main.status_bar.shrunk_by = ", ".join(driver.shrunk_by)
+        names = [name or tr("another terminal") for name in driver.shrunk_by]
+        self.main.status_bar.shrunk_by = ", ".join(names)
 
     def on_outer_terminal_changed(self, message: OuterTerminalChanged) -> None:
         self.appearance.set_terminal(message.outer)

@@ -324,9 +324,10 @@ class SynapseDriver(Driver):
         for token in tokens:
             if isinstance(token, FocusToken):
                 self._focus(link, focused=token.focused)
-            else:
+                continue
+            if not (isinstance(token, MouseToken) and token.event.kind == "move"):
                 self.acting = link
-                self._post([token])
+            self._post([token])
 
     def _focus(self, link: TerminalLink, *, focused: bool) -> None:
         """Note whether a person is at a terminal; the application is in focus while it is at any of them."""

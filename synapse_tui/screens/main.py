@@ -115,11 +115,13 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.tab_bar.project = one_line(self._host.project.name)
         self.set_interval(CLOCK_SECONDS, self._tell_time)
         self.show_reasons(())
-        self.watch(self.status_bar, "notice", self._show_notice_on_board, init=False)
+        for name in ("notice", "shrunk_by"):
+            self.watch(self.status_bar, name, self._show_notice_on_board, init=False)
 
     def _show_notice_on_board(self) -> None:
         # most of the row is left to the hints
-        self.board.show_notice(self.status_bar.notice_pieces(self.size.width * 2 // 5))
+        notice = self.status_bar.notice_pieces(self.size.width * 2 // 5)
+        self.board.show_notice([*notice, *self.status_bar.shrunk_pieces()])
 
     def keys_here(self) -> Place | None:
         return PLACES["arrange"] if self.status_bar.arranging else None

@@ -77,14 +77,15 @@ class StatusBar(SegmentBar):
     def fits(self, text: str) -> bool:
         """Whether a notice can be shown here as it is."""
         width = self.size.width
-        return cell_len(one_line(text)) + _NOTICE_EDGES <= width - width_of(self._calls(width))
+        label = [*self.shrunk_pieces(), *self._calls(width)]
+        return cell_len(one_line(text)) + _NOTICE_EDGES <= width - width_of(label)
 
     def _clear(self) -> None:
         self.notice = ""
         self.refresh()
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        label = [*self._shrunk(), *self._calls(width)]
+        label = [*self.shrunk_pieces(), *self._calls(width)]
         right = [*self.notice_pieces(width - width_of(label)), *label]
         room = width - width_of(right)
         if self.arranging:
@@ -94,7 +95,7 @@ class StatusBar(SegmentBar):
         leader = _hint(LEADER, key_label(self.keymap.leader), "menu")
         return fit_hints(leader, self.keymap, room), right
 
-    def _shrunk(self) -> list[Piece]:
+    def shrunk_pieces(self) -> list[Piece]:
         if not self.shrunk_by:
             return []
         words = tr(f" the size of {self.shrunk_by} ")

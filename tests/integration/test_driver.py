@@ -26,6 +26,7 @@ from synapse_tui.driver import (
     driver_class,
     restore_terminal,
 )
+from synapse_tui.driver.link import LinkOptions, TerminalLink
 from synapse_tui.driver.outer import UNDO_ALL
 from synapse_tui.driver.tty import MAX_CELLS, MAX_COLUMNS, MAX_LINES
 from synapse_tui.errors import TerminalUnfit
@@ -485,3 +486,78 @@ class TestRestoreTerminal:
         assert termios.tcgetattr(slave)[3] & termios.ICANON
         os.close(master)
         os.close(slave)
+
+
+class TestSeveralTerminals:
+    async def test_all_show_the_same_and_take_keys(self, end):
+        other = OuterEnd(KITTY_ANSWERS)
+        other.resize(60, 40)
+        async with running(end) as app:
+            driver = driver_of(app)
+            first = driver.link
+            assert first is not None
+            second = TerminalLink(LinkOptions(other.slave, other.slave, XTERM), asyncio.get_running_loop())
+            driver.attach(second)
+            await end.until(lambda: tuple(app.size) == (60, 24))
+            assert set(driver.shrunk_by) == {first.name, second.name}, "one is narrower, the other lower"
+            await other.shows(b"the probe")
+            app.query_one(Probe).update("seen by both")
+            for each in (end, other):
+                await each.shows(b"seen by both")
+            end.type(b"a")
+            other.type(b"b")
+            await end.until(lambda: len(app.keys) == 2)
+            assert driver.acting is second
+            end.type(b"\x1b[<35;3;3M")  # the mouse moves at the other one
+            await end.until(lambda: driver._last_cell == (2, 2))
+            assert driver.acting is second, "what is done next is still meant for this one"
+            other.resize(100, 30)
+            driver.resized()
+            await end.until(lambda: tuple(app.size) == (80, 24))
+            assert driver.shrunk_by == [first.name]
+            driver.release(second)
+            assert driver.acting is first
+            assert not driver.shrunk_by
+            second.close()
+            end.type(b"c")
+            await end.until(lambda: len(app.keys) == 3)
+        other.close()
+
+    async def test_the_application_has_the_focus_of_any(self, end):
+        other = OuterEnd(KITTY_ANSWERS)
+        async with running(end) as app:
+            driver = driver_of(app)
+            second = TerminalLink(LinkOptions(other.slave, other.slave, XTERM), asyncio.get_running_loop())
+            driver.attach(second)
+            app.focuses.clear()
+            end.type(b"\x1b[Ox")
+            await end.until(lambda: app.keys)
+            assert app.focuses == [], "the other one still has it"
+            other.type(b"\x1b[O")
+            await end.until(lambda: app.focuses == [False])
+            end.type(b"\x1b[I")
+            await end.until(lambda: app.focuses == [False, True])
+            driver.release(second)
+            second.close()
+        other.close()
+
+    async def test_one_that_does_not_read_does_not_keep_the_other_from_it(self, end):
+        other = OuterEnd(KITTY_ANSWERS)
+        async with running(end) as app:
+            driver = driver_of(app)
+            second = TerminalLink(LinkOptions(other.slave, other.slave, XTERM), asyncio.get_running_loop())
+            driver.attach(second)
+            await other.shows(b"the probe")
+            other.stop_reading()
+            while not second.dropping:
+                driver.write("\x1b[1;1H" + "x" * 4000)
+                driver.flush()
+                await asyncio.sleep(0)
+            assert not driver.dropping
+            app.query_one(Probe).update("read by one")
+            await end.shows(b"read by one")
+            other.read()
+            await other.shows(b"read by one")
+            driver.release(second)
+            second.close()
+        other.close()
