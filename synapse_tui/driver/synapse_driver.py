@@ -243,7 +243,9 @@ class SynapseDriver(Driver):
 
     def drawn(self, size: Size) -> None:
         """Clear what lies around the application on larger terminals, once it is drawn in its new size."""
-        if not self._covered and (size.width, size.height) == self._size:
+        if (size.width, size.height) != self._size:
+            self._covered = False  # it will be drawn in another size
+        elif not self._covered:
             self._covered = True
             for link in self.links:
                 link.write(_clear_around(size, link.size))

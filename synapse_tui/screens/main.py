@@ -116,7 +116,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.set_interval(CLOCK_SECONDS, self._tell_time)
         self.show_reasons(())
         for name in ("notice", "shrunk_by"):
-            self.watch(self.status_bar, name, self._show_notice_on_board, init=False)
+            self.watch(self.status_bar, name, self._show_notice_on_board)
 
     def _show_notice_on_board(self) -> None:
         # most of the row is left to the hints

@@ -347,8 +347,20 @@ def test_two_terminals_show_a_session_in_the_size_of_the_smaller(
     second.wait(
         lambda: "the size of pts/" in second.rows[39] and not any(second.rows[40:]), "now of the other"
     )
+    leader(first, "b")
+    first.wait(
+        lambda: "all keys" in first.rows[39] and "the size of pts/" in first.rows[39], "also on the board"
+    )
+    leader(second, "b")
+    first.wait(lambda: "F10" in first.rows[39], "the panes again")
+    assert run("synapse-tui", "upgrade").returncode == 0
+    second.resize(140, 38)
+    first.wait(lambda: "the size of pts/" in first.rows[37] and not any(first.rows[38:]), "both come back")
+    second.wait(lambda: "the size of pts/" in second.rows[37], "both come back")
+    second.type(" again")
+    first.wait_for("from one and two again")
     plain = launch("attach", columns=140, lines=50, term="screen")
-    plain.wait_for("from one and two")
+    plain.wait_for("from one and two again")
     assert "38;2;" not in plain.ansi
     first.wait(lambda: "38;2;" not in first.ansi, "the colours that all have")
     detach(plain)
@@ -357,11 +369,11 @@ def test_two_terminals_show_a_session_in_the_size_of_the_smaller(
     assert_clean(second)
     first.wait(lambda: "F10" in first.rows[39] and "the size of" not in first.screen, "its own size")
     first.type(" alone")
-    first.wait_for("from one and two alone")
+    first.wait_for("from one and two again alone")
     third = launch("attach", "--take")
     first.wait_for("taken over by another terminal")
     assert_clean(first)
-    third.wait_for("from one and two alone")
+    third.wait_for("from one and two again alone")
     third.type("!")
     third.wait_for("alone!")
 
