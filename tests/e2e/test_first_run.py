@@ -50,7 +50,7 @@ def test_the_tour_by_keys_alone(
     terminal = launch(columns=columns, lines=lines)
     agents(terminal, 2)
     for seen in ("Space type it for me", "bob has answered"):
-        terminal.wait_for(seen, "Space")
+        terminal.wait_for(seen, "   Esc end the tour")
         terminal.keys("Space")
     terminal.wait_for("without Enter")
     terminal.keys("F4")
@@ -58,7 +58,7 @@ def test_the_tour_by_keys_alone(
     terminal.wait_for("it is held", "Enter send your line")
     assert "are you busy" not in terminal.screen
     terminal.keys("Enter")
-    terminal.wait_for("Your line went first", "Space next")
+    terminal.wait_for("Your line went first", "Space next   Esc")  # the key is for the tour again
     assert [text.partition("] ")[2] or text for text in texts(dummy_log("submit"))] == [
         "hello",
         "my own words",
@@ -69,7 +69,7 @@ def test_the_tour_by_keys_alone(
     terminal.keys("C-]", "a")
     terminal.wait_for("3 No", "Esc to cancel")
     terminal.keys("3")
-    terminal.wait_for("Only your key answered it", "Space next")
+    terminal.wait_for("Only your key answered it", "Space next   Esc")
     assert [entry["choice"] for entry in dummy_log("dialog-answer")] == [3]
     terminal.keys("Right")
     terminal.wait_for("npm install -g @anthropic-ai/claude-code", "Esc close")
