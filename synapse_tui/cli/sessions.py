@@ -456,7 +456,7 @@ def _report_end(place: SessionPlace, ended: Ended, logs: Path) -> None:
     if ended.why == "failed":
         raise SessionError(ended.text, f"its log is in {logs}")
     if ended.text:
-        note(f"[{ended.text}]")
+        note(f"[{tr(ended.text)}]")
 
 
 def silence_unread_terminal() -> None:

@@ -358,7 +358,7 @@ class Display:
         viewer = self._acting() if connection is None else self._viewer(connection)
         if viewer is not None:
             live = sum(session.exit is None for session in self._host.agents.values())
-            agents = f"{plural(live, 'agent')} go{'es' if live == 1 else ''} on" if live else "no agents run"
+            agents = f"{plural(live, 'agent')} still running" if live else "no agents run"
             back = shlex.join(("synapse-tui", "attach", self._name))
             text = f"detached from session '{self._name}': {agents}; to come back: {back}"
             self._leave(viewer, "detached", text)

@@ -272,7 +272,7 @@ def test_the_first_run_in_japanese(launch: Launch, agents: Ready, environ: dict[
     agents(terminal, 2)
     terminal.wait_for("一方からもう一方へ書いてみる", "Space 代わりに入力する", "F1 ヘルプ", "● 待機中")
     terminal.keys("Space")
-    terminal.wait_for("届いて、bob が回答しました。")
+    terminal.wait_for("届いて、bob が回答しました。", "   Esc ツアーを終える")
     terminal.keys("Escape")
     terminal.wait_gone("ツアーを終える")
     terminal.keys("F1")

@@ -13,9 +13,12 @@ from textual.content import Content
 
 from synapse_tui import language
 from synapse_tui.cli.output import cells
+from synapse_tui.cli.sessions import _report_end
 from synapse_tui.dummy.parts import PARTS
 from synapse_tui.dummy.script import Directive
 from synapse_tui.language import Catalogue, breakable, parts_of
+from synapse_tui.sessions.client import Ended
+from synapse_tui.sessions.places import SessionPlace
 from synapse_tui.widgets.text import wrapped_line  # also teaches Textual
 from tests.command_line import Result, call
 from tests.texts import CATALOGUES, texts
@@ -112,6 +115,23 @@ def test_commands_speak_japanese(tmp_path: Path) -> None:
     assert "エージェント" in command(tmp_path, "status", "nobody").err
     wrong = command(tmp_path, "send", "--nonsense")
     assert (wrong.code, "エラー: " in wrong.err) == (2, True)
+
+
+@pytest.mark.usefixtures("japanese")
+@pytest.mark.parametrize(
+    ("agents", "said"),
+    [
+        ("3 エージェント still running", "3 エージェントは動き続けています"),
+        ("no agents run", "動作中のエージェントはありません"),
+    ],
+)
+def test_the_line_after_detaching_is_japanese(
+    agents: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"detached from session 'proj': {agents}; to come back: synapse-tui attach proj"
+    _report_end(SessionPlace(tmp_path, "proj", tmp_path), Ended("detached", text), tmp_path)
+    line = f"[セッション「proj」から切り離しました: {said}。戻るには: synapse-tui attach proj]\n"
+    assert capsys.readouterr().err == line
 
 
 @pytest.mark.usefixtures("japanese")
