@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import re
 import signal
@@ -549,10 +550,10 @@ class TestSeveralTerminals:
             driver.attach(second)
             await other.shows(b"the probe")
             other.stop_reading()
-            while not second.dropping:
-                driver.write("\x1b[1;1H" + "x" * 4000)
+            for number in itertools.takewhile(lambda _: not second.dropping, itertools.count()):
+                driver.write(f"\x1b[1;1H{'x' * 4000}<{number}>")
                 driver.flush()
-                await asyncio.sleep(0)
+                await end.shows(b"<%d>" % number)  # or it would be dropped here too
             assert not driver.dropping
             app.query_one(Probe).update("read by one")
             await end.shows(b"read by one")
