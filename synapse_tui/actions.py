@@ -277,7 +277,7 @@ PLACES: Mapping[str, Place] = MappingProxyType({
         ("PgUp, PgDn", "scrolls by a page, as `b` and `Space` do; `u`, `d` by half of one"),
         ("Home, End", "goes to the oldest and the newest line, as `g` and `G` do"),
         ("0, $", "goes to the first and the last column of the line"),
-        ("/", "searches as you type; only capitals are told from small letters"),
+        ("/", "searches as you type; case counts only if you type a capital"),
         ("n, N", "goes to the next older and newer match"),
         ("v, V", "selects from here on, by cells or by lines"),
         ("Enter, y", "copies what is selected"),
