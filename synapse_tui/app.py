@@ -545,7 +545,7 @@ class SynapseApp(Shell):
         if (
             link is not None
             and isinstance(driver, SynapseDriver)
-            and [each for each in driver.links if each is not link]
+            and any(each is not link for each in driver.links)
         ):
             driver.release(link)
             self.end_selections()

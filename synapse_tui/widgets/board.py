@@ -41,10 +41,9 @@ _AGENT_ACTIONS = {
     "close": "close_agent",
     "rename": "rename_agent",
 }
-_ENDED_TOO = frozenset(
-    {"open", "restart", "close", "rename"}
-)  # what can be done with an agent that has ended
-_FAILED_TOO = {"restart": tr("retry"), "close": tr("remove")}  # and with one that did not start
+# what can be done with an agent that has ended, and with one that did not start
+_ENDED_TOO = frozenset({"open", "restart", "close", "rename"})
+_FAILED_TOO = {"restart": tr("retry"), "close": tr("remove")}
 _MOVES = {"up": -1, "down": 1, "first": -10_000, "last": 10_000}
 
 

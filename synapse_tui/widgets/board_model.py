@@ -47,7 +47,7 @@ def doing(agent: AgentView, *, asks: str = "", answer: str = "", task: str = "")
     """Return in a few words what an agent asks or does.
 
     Args:
-        agent: The agent.
+        agent: The agent, which did start.
         asks: What its dialog asks, if that is known.
         answer: The last words of the answer with which its last turn ended.
         task: The message it works on.
@@ -55,8 +55,6 @@ def doing(agent: AgentView, *, asks: str = "", answer: str = "", task: str = "")
     state = agent.mark
     if agent.exit is not None:
         return tr(agent.exit.words)
-    if agent.failed:
-        return agent.failed
     if state.rank == NEEDS_YOU.rank:
         return asks or agent.call
     if state is HOLDS:

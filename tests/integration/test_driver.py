@@ -489,16 +489,25 @@ class TestRestoreTerminal:
         os.close(slave)
 
 
+@asynccontextmanager
+async def two_terminals(end: OuterEnd, *, second_size: tuple[int, int] = (80, 24)) -> AsyncIterator[Any]:
+    """An application on both: it, its driver, the second terminal's outer end and its link."""
+    other = OuterEnd(KITTY_ANSWERS)
+    other.resize(*second_size)
+    async with running(end) as app:
+        driver = driver_of(app)
+        second = TerminalLink(LinkOptions(other.slave, other.slave, XTERM), asyncio.get_running_loop())
+        driver.attach(second)
+        yield app, driver, other, second
+        driver.release(second)
+        second.close()
+    other.close()
+
+
 class TestSeveralTerminals:
     async def test_all_show_the_same_and_take_keys(self, end):
-        other = OuterEnd(KITTY_ANSWERS)
-        other.resize(60, 40)
-        async with running(end) as app:
-            driver = driver_of(app)
-            first = driver.link
-            assert first is not None
-            second = TerminalLink(LinkOptions(other.slave, other.slave, XTERM), asyncio.get_running_loop())
-            driver.attach(second)
+        async with two_terminals(end, second_size=(60, 40)) as (app, driver, other, second):
+            first = driver.links[0]
             await end.until(lambda: tuple(app.size) == (60, 24))
             assert set(driver.shrunk_by) == {first.name, second.name}, "one is narrower, the other lower"
             await other.shows(b"the probe")
@@ -522,14 +531,9 @@ class TestSeveralTerminals:
             second.close()
             end.type(b"c")
             await end.until(lambda: len(app.keys) == 3)
-        other.close()
 
     async def test_the_application_has_the_focus_of_any(self, end):
-        other = OuterEnd(KITTY_ANSWERS)
-        async with running(end) as app:
-            driver = driver_of(app)
-            second = TerminalLink(LinkOptions(other.slave, other.slave, XTERM), asyncio.get_running_loop())
-            driver.attach(second)
+        async with two_terminals(end) as (app, _driver, other, _second):
             app.focuses.clear()
             end.type(b"\x1b[Ox")
             await end.until(lambda: app.keys)
@@ -538,16 +542,9 @@ class TestSeveralTerminals:
             await end.until(lambda: app.focuses == [False])
             end.type(b"\x1b[I")
             await end.until(lambda: app.focuses == [False, True])
-            driver.release(second)
-            second.close()
-        other.close()
 
     async def test_one_that_does_not_read_does_not_keep_the_other_from_it(self, end):
-        other = OuterEnd(KITTY_ANSWERS)
-        async with running(end) as app:
-            driver = driver_of(app)
-            second = TerminalLink(LinkOptions(other.slave, other.slave, XTERM), asyncio.get_running_loop())
-            driver.attach(second)
+        async with two_terminals(end) as (app, driver, other, second):
             await other.shows(b"the probe")
             other.stop_reading()
             for number in itertools.takewhile(lambda _: not second.dropping, itertools.count()):
@@ -559,6 +556,3 @@ class TestSeveralTerminals:
             await end.shows(b"read by one")
             other.read()
             await other.shows(b"read by one")
-            driver.release(second)
-            second.close()
-        other.close()
