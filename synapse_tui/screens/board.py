@@ -195,7 +195,7 @@ class BoardActions:
     def happenings(self) -> Sequence[Happening]:
         """Return what happened lately, the newest first and each thing once.
 
-        The end of a turn that was a message is that of the message; a question is told with what is asked.
+        The end of a turn that was a message is that of the message; a question is listed with what it asks.
         """
         labels, now = self._app.labels(), self._main.now()
         tasks = self._host.tasks[-HAPPENINGS:]

@@ -53,7 +53,6 @@ MOST_MARKDOWN = 20_000  # characters of an answer from which it is shown as plai
 LAST = 2  # messages of which the composer shows what became of them
 TEXT_CELLS = 200
 ALLOWED = tr("messages are typed from now on")
-WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
 _WORD_CELLS = 11
 _BUTTONS = {
     views.SEND_NOW: tr("Send now (s)"),

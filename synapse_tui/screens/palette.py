@@ -22,10 +22,10 @@ from synapse_tui.widgets.layout import LAYOUTS
 from synapse_tui.widgets.option_lists import Choices, SearchInput
 from synapse_tui.widgets.states import delivery_mark
 from synapse_tui.widgets.text import one_line, printable
+from synapse_tui.widgets.views import WAITING
 
 from .composer import Recipient
 from .dialog import Dialog
-from .messages import WAITING
 from .shell import Shell
 
 _LAYOUT_NAMES = {

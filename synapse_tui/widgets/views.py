@@ -285,6 +285,7 @@ def _watch(session: AgentSession) -> tuple[str, bool]:
     return (tr(f"gave up {report.count}"), True) if rests else ("", False)
 
 
+WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
 SEND_NOW, SEND_AGAIN_NOW, SEND_AGAIN = tr("send now"), tr("send again now"), tr("send again")
 HOLD, RELEASE, CANCEL = tr("hold"), tr("release"), tr("cancel")
 
@@ -292,7 +293,7 @@ HOLD, RELEASE, CANCEL = tr("hold"), tr("release"), tr("cancel")
 def commands_of(task: Task) -> dict[str, str]:
     """Return what a person can do with a message: the commands, each with its words."""
     commands: dict[str, str] = {}
-    if task.delivery in (DeliveryState.QUEUED, DeliveryState.HELD) and not task.state.final:
+    if task.delivery in WAITING and not task.state.final:
         uncertain = task.reason.startswith(UNCERTAIN)
         commands["send_now"] = SEND_AGAIN_NOW if uncertain else SEND_NOW
         if not uncertain and task.reason != IN_INBOX:
