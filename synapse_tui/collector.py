@@ -1,12 +1,10 @@
 """Garbage collection at moments when the event loop is idle.
 
 Python collects after a number of allocations, which here is in the middle of a frame or a key press, and a
-full
-collection visits every object of every imported module, which takes 100 ms or more. A `Collector` disables
-automatic collection, excludes the objects loaded at startup permanently (`gc.freeze`), and collects from a
-slow
-timer: everything while the process is idle, only young objects while it is busy. Limits on the number of new
-objects bound memory under continuous load.
+full collection visits every object of every imported module, which takes 100 ms or more. A `Collector`
+disables automatic collection, excludes the objects loaded at startup permanently (`gc.freeze`), and collects
+from a slow timer: everything while the process is idle, only young objects while it is busy. Limits on the
+number of new objects bound memory under continuous load.
 """
 
 from __future__ import annotations

@@ -74,10 +74,8 @@ def check_safe(path: Path) -> None:
     """Check that no other user controls a file or folder of ours.
 
     As in ssh, the path, every folder from the home folder (or the root) down to it and every link on the way
-    must
-    belong to this user or to root, and no other user may write there. A folder with the sticky bit may be
-    open,
-    because other users cannot replace our files in it. A path that does not exist is safe.
+    must belong to this user or to root, and no other user may write there. A folder with the sticky bit may
+    be open, because other users cannot replace our files in it. A path that does not exist is safe.
 
     Raises:
         UnsafePath: It is not safe and must not be used.

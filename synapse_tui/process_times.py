@@ -136,8 +136,7 @@ def machine_name(folder: Path) -> str:
     """Return the name of this machine for this user, such as `laptop-3f9a1c`.
 
     It combines the host name with a hash of the user and the system's id (machine-id(5), gethostuuid(3)), and
-    is
-    stored in a file because host names change. A home folder shared by several machines has one file for
+    is stored in a file because host names change. A home folder shared by several machines has one file for
     each.
 
     Args:

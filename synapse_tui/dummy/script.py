@@ -94,10 +94,9 @@ directives in a message (instead of a model; a message may contain several):
                        open a permission dialog this long after the paste, sent or
                        not; with two numbers, at a random time between them
 
-keys: Enter sends, Shift+Enter or Ctrl+J breaks the line, Escape interrupts or denies, Ctrl+U clears, Up
-    recalls,
-Ctrl+C twice ends. A message beginning with / is a command (/help), one with ! runs in a shell without
-asking. The signal USR1 opens a permission dialog."""
+keys: Enter sends, Shift+Enter or Ctrl+J breaks the line, Escape interrupts or denies, Ctrl+U clears,
+Up recalls, Ctrl+C twice ends. A message beginning with / is a command (/help), one with ! runs in a shell
+without asking. The signal USR1 opens a permission dialog."""
 
 HELP = """\
 I am a scripted agent: no model, no account, nothing leaves this machine. Things to try here:

@@ -1,10 +1,8 @@
 """The command that agents' hooks run: it asks the agent's host and prints the answer.
 
 It runs as `python -S -E client.py EVENT --dialect NAME` before and after every tool call, so it imports
-nothing
-slow. Outside a hosted agent, or if the host does not answer in time, it prints nothing and exits with 0, so
-the
-agent continues as if there were no hook.
+nothing slow. Outside a hosted agent, or if the host does not answer in time, it prints nothing and exits with
+0, so the agent continues as if there were no hook.
 """
 
 import _signal  # type: ignore[import-not-found] # typeshed has only `signal`, which is slow to import

@@ -1,8 +1,7 @@
 """Parses the input of each agent's hooks into one vocabulary.
 
 Claude Code 2.1, Codex 0.169, Gemini CLI 0.61, Copilot CLI 1.0; opencode through our own plugin. Unknown
-content
-is ignored, because a partial event is better than none.
+content is ignored, because a partial event is better than none.
 """
 
 from __future__ import annotations

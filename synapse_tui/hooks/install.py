@@ -1,8 +1,7 @@
 """Installs our hooks into an agent's own configuration, for agents that are not started by a host.
 
 A file's former content is saved and restored byte for byte on removal if no other program has changed the
-file
-since; otherwise only our own entries are removed.
+file since; otherwise only our own entries are removed.
 """
 
 from __future__ import annotations

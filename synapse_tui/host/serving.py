@@ -168,8 +168,7 @@ class AccessSettings:
     """Access rules for callers, and the network settings of the servers.
 
     Keys added to or removed from the user's settings take effect at once; addresses, names and certificates
-    on the
-    next start of the host.
+    on the next start of the host.
 
     Args:
         settings: The initial settings.

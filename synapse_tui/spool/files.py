@@ -10,8 +10,7 @@
 | `host` | host | locked while the host runs; contains its network and the version of this format |
 
 If the client withdraws a request by removing it while the host picks it up by renaming it, exactly one of
-them
-succeeds, so a withdrawn request is never delivered.
+them succeeds, so a withdrawn request is never delivered.
 """
 
 from __future__ import annotations

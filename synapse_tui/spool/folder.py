@@ -265,8 +265,7 @@ def new_spool(place: AgentPlace) -> SpoolFolder:
     """Create the spool of an agent.
 
     Its place is `.synapse/spool` of the working folder, which sandboxes leave writable, or otherwise an
-    unguessable
-    name in the temporary folder.
+    unguessable name in the temporary folder.
 
     Raises:
         OSError: It cannot be created in either place.
@@ -282,8 +281,7 @@ def _may_lie_beside_the_work(place: AgentPlace) -> bool:
     """Whether the working folder has a `.synapse`, or may get one.
 
     Creating it makes the folder the project of all folders below it (`paths.find_project`), so it is created
-    only
-    where that already holds: at the root of the project's repository.
+    only where that already holds: at the root of the project's repository.
     """
     if place.folder == place.home:
         return False  # there, `.synapse` is the user's own
