@@ -49,10 +49,11 @@ SLICE = 0.004
 
 
 class WholeCompositor(Compositor):
-    """Divides a row only where what is seen begins or ends.
+    """Divides a row only where what is seen begins or ends, and asks widgets only for the rows that it draws.
 
     Textual divides each row also at the edges of covered widgets, and ends a part that is drawn again in the
-    middle of what lies over it: a wide character of an overlay is lost there.
+    middle of what lies over it: a wide character of an overlay is lost there. And for one row of one widget
+    it asks all widgets for all of theirs.
     """
 
     def render_partial_update(self) -> ChopsUpdate | None:
@@ -83,15 +84,29 @@ class WholeCompositor(Compositor):
         self, crop: Region, is_rendered_line: Callable[[int], bool]
     ) -> Sequence[Mapping[int, Strip]]:
         rows: list[dict[int, Strip | None]] = [dict.fromkeys(columns[:-1]) for columns in self.cuts]
-        for region, clip, strips in self._get_renders(crop):
+        bands = _bands(filter(is_rendered_line, crop.line_range), self.size.width)
+        for widget, (region, clip) in self.visible_widgets.items():
             shown = region.intersection(clip)
-            for y, strip in zip(shown.line_range, strips, strict=False):
-                if is_rendered_line(y):
+            for band in bands if crop.overlaps(shown) else ():
+                part = shown.intersection(band)
+                strips = widget.render_lines(part.translate(-region.offset)) if part else []
+                for y, strip in zip(part.line_range, strips, strict=False):
                     columns = [x for x in self.cuts[y] if shown.x <= x <= shown.right]
                     for begin, end in pairwise(columns):
                         if rows[y][begin] is None:
                             rows[y][begin] = strip.crop(begin - shown.x, end - shown.x)
         return cast("Sequence[Mapping[int, Strip]]", rows)
+
+
+def _bands(rows: Iterable[int], width: int) -> list[Region]:
+    """Return regions of a width that have these rows, which are in order."""
+    bands: list[Region] = []
+    for y in rows:
+        if bands and bands[-1].bottom == y:
+            bands[-1] = bands[-1].grow((0, 0, 1, 0))
+        else:
+            bands.append(Region(0, y, width, 1))
+    return bands
 
 
 def _whole_end(row: Mapping[int, Strip | None], end: int) -> int:
@@ -419,9 +434,8 @@ class RowPainter:
     def strips(self, crop: Region) -> list[Strip]:
         width = self._widget.size.width
         self._settle(self._widget.region.x)
-        if crop.height > 1 or self._widget.size.height == 1:
-            # Textual requests single rows to find the style under the mouse, so these are not repaints.
-            self._written.clear()
+        for row in crop.line_range:
+            self._written.pop(row, None)
         return [self._strip(row, width).crop(crop.x, crop.right) for row in crop.line_range]
 
     def draw(self, rows: Iterable[int], placement: Placement) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from textual.app import App, ComposeResult
 from textual.containers import Horizontal
 from textual.geometry import Region
 from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
 from textual.widgets import Static
 
 from synapse_tui.language import Catalogue
@@ -80,6 +83,28 @@ async def test_the_leaders_menu_is_whole_over_panes_side_by_side(
         assert any("分割" in line for line in lines)
         for row, line in zip(drawn, lines, strict=False):
             assert line.strip() in row
+
+
+async def test_widgets_are_asked_only_for_the_rows_that_are_drawn() -> None:
+    async with LayersApp().run_test(size=(60, 6)) as pilot:
+        screen = pilot.app.screen
+        asked: list[tuple[str | None, list[int]]] = []
+
+        def note(widget: Widget, crop: Region) -> list[Strip]:
+            asked.append((widget.id, list(crop.line_range)))
+            return Widget.render_lines(widget, crop)
+
+        screen.query_one("#overlay").styles.offset = (5, 1)
+        await pilot.pause()
+        for widget in screen.query(Static):
+            widget.render_lines = partial(note, widget)
+        screen._compositor._dirty_regions |= {Region(0, 0, 10, 1), Region(0, 2, 10, 1)}
+        assert screen._compositor.render_partial_update() is not None
+        assert asked == [("first", [0]), ("first", [2])]
+        asked.clear()
+        screen._compositor._dirty_regions.add(Region(8, 1, 10, 2))
+        assert screen._compositor.render_partial_update() is not None
+        assert asked == [("overlay", [0]), ("first", [1, 2])]
 
 
 async def test_a_part_that_is_drawn_again_ends_in_no_wide_character() -> None:
