@@ -599,7 +599,7 @@ def _end_process(host: HostProcess, place: SessionPlace, *, answered: bool) -> H
     if not have_ended([host.key], KILL_SECONDS):
         raise SessionError(
             f"process {host.pid} of session '{place.name}' does not exit, even after SIGKILL",
-            "the kernel is holding it: 'ps -o stat,wchan -p {host.pid}' shows where",
+            f"the kernel is holding it: 'ps -o stat,wchan -p {host.pid}' shows where",
         )
     if not have_ended(family, KILL_SECONDS):  # the guardian ends them, unless it was killed too
         end_family(Family((), known=[key for key in family if alive(key)]))

@@ -40,8 +40,11 @@ SILENCE_SECONDS = 2.0
 """Seconds without an answer before a person is informed that it is waited for."""
 MIN_FILE = 16 * 1024 * 1024
 """Bytes that a file must be allowed to have: logs are rotated at 8 MB, and the history grows."""
-MIN_MEMORY = 384 * 1024 * 1024
-"""Bytes of address space that a host must be allowed; most of it is reserved by threads and never used."""
+MIN_MEMORY = 1024 * 1024 * 1024
+"""Bytes of address space that a host must be allowed; most of it is reserved by threads and never used.
+
+With less, threads die without a word and whoever waits for them waits forever.
+"""
 BIND_SECONDS = 4.0
 """Seconds that a host may take to notice that its socket is gone and to bind another."""
 
@@ -101,7 +104,9 @@ def await_end(place: SessionPlace) -> None:
     deadline = time.monotonic() + END_SECONDS
     while _may_be_there(place):
         if time.monotonic() > deadline:
-            raise SessionError(f"session '{place.name}' does not end", "look at its log in ~/.synapse/logs")
+            raise SessionError(
+                f"session '{place.name}' does not end", f"'synapse-tui kill {place.key}' ends it all the same"
+            )
         time.sleep(END_PAUSE)
 
 

@@ -75,7 +75,7 @@ def test_a_history_that_cannot_be_used_is_reported(run: Run, home: Path) -> None
         assert "messages wait until it can be" in started.stderr
 
 
-@pytest.mark.parametrize("limit", ["-f 0", "-f 1000", "-v 300000"])
+@pytest.mark.parametrize("limit", ["-f 0", "-f 1000", "-v 300000", "-v 600000"])
 def test_limits_with_which_no_host_works_are_named(
     environ: dict[str, str], project: Path, limit: str
 ) -> None:
