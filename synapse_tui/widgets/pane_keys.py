@@ -29,6 +29,7 @@ class PaneKeys:
         self._view = view
         self._interceptor = interceptor
         self._settling: Timer | None = None
+        self._showing = False
 
     def press(self, key: KeyEvent, raw: bytes) -> None:
         if self._view.scroll_mode is not None:
@@ -79,7 +80,7 @@ class PaneKeys:
     def choose(self, index: int) -> None:
         if self._interceptor is not None:
             self._interceptor.choose(index)
-            self._view.show_mention(self._interceptor.view)
+            self._show_mention()
 
     def _follow(self, outcome: Outcome[KeyToken]) -> None:
         for item in outcome.forward:
@@ -91,8 +92,18 @@ class PaneKeys:
             # Straight to the app: bubbling takes it behind the redraw of what the overlay covered.
             self._view.app.post_message(self._view.Mentioned(self._view, outcome.message))
         if self._interceptor is not None:
-            self._view.show_mention(self._interceptor.view)
+            self._show_mention()
             self._await_settling(self._interceptor)
+
+    def _show_mention(self) -> None:
+        """Show the mention behind the keys that wait: drawing one costs far more than a key."""
+        if not self._showing and (self.mentioning or self._view.mention.drawn is not None):
+            self._showing = self._view.call_later(self._show)
+
+    def _show(self) -> None:
+        self._showing = False
+        if self._interceptor is not None and self._view.is_attached:
+            self._view.show_mention(self._interceptor.view)
 
     def _await_settling(self, interceptor: Interceptor) -> None:
         if interceptor.doubtful and self._settling is None:

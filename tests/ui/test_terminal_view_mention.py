@@ -12,10 +12,14 @@ from textual import events
 from textual.geometry import Offset, Size
 
 from synapse_tui.addresses import Address, Completion
+from synapse_tui.driver import TerminalKey
+from synapse_tui.driver.tokenizer import KeyToken, TextToken, Tokenizer
 from synapse_tui.mention import MentionInterceptor, MentionView
 from synapse_tui.model import AgentState
+from synapse_tui.widgets import mention_overlay
 from synapse_tui.widgets.fit import width_of
 from synapse_tui.widgets.mention_overlay import (
+    DrawnMention,
     draw_mention,
     place_mention,
     room_for_mention,
@@ -321,3 +325,26 @@ async def test_a_look_at_another_window_leaves_the_mention_as_it_is():
         assert first.taken() == b""
         await pilot.press("c", "enter")
         assert [mention.text for mention in app.mentions] == ["abc"]
+
+
+@pytest.mark.parametrize("key", ["x", "\x1b[D"])
+async def test_keys_that_come_together_are_drawn_together(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing a mention for each of thousands of keys would let nothing else of the host have its turn."""
+    drawn: list[MentionView] = []
+
+    def counted(view: MentionView, *arguments: Any) -> DrawnMention:
+        drawn.append(view)
+        return draw_mention(view, *arguments)
+
+    monkeypatch.setattr(mention_overlay, "draw_mention", counted)
+    async with pane(FakeSession(60, 20), MentionApp, size=(60, 20), clock=at_once) as (app, session, pilot):
+        session.output("> ")
+        await pilot.press("@", "g", "e", "m", "i", "n", "i", "space")
+        drawn.clear()
+        for token in Tokenizer().feed((key * 300).encode()):
+            for each in token.singly() if isinstance(token, TextToken) else [token]:
+                assert isinstance(each, KeyToken)
+                app.post_message(TerminalKey(each.event, each.raw))
+        await settle(pilot)
+        assert drawn[-1].text == ("x" * 300 if key == "x" else "")
+        assert len(drawn) <= 30, "not one for each of 300 keys"
