@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -72,6 +73,7 @@ KEYS = frozenset({"tui.leader", "tui.keys"})
 FILE_SAFETY = "env.SYNAPSE_FILE_SAFETY_ENABLED"
 Guide = Literal["", "tour", "demo"]
 LOOKED_AT = events.Key | events.Paste | events.MouseDown | events.MouseUp  # input that `Keyboard` may queue
+INPUT_SECONDS = 0.002  # of input in a row before everything else has its turn
 _TABS = {"new": "new_agent", "previous": "previous_agent", "next": "next_agent"}
 _PANES = {
     "close": "close_agent",
@@ -159,6 +161,7 @@ class SynapseApp(Shell):
         self._view = view
         self._restore = restore
         self._guide = guide
+        self._gave_way = 0.0
         self._board_first = not layout and view is None and host.settings.is_default("tui.layout")
         self._unsubscribe: Callable[[], None] = lambda: None
         self.main = MainScreen(
@@ -379,6 +382,7 @@ class SynapseApp(Shell):
     # Keys
 
     async def on_event(self, event: events.Event) -> None:
+        await self._give_way()
         if isinstance(event, TerminalText):
             if self.keyboard.hand_over(event):
                 self.questions.typed(event)
@@ -396,6 +400,13 @@ class SynapseApp(Shell):
                 screen.pace(clicked)
             elif clicked is not None and screen is self.main:
                 self.keyboard.follow_click(clicked)
+
+    async def _give_way(self) -> None:
+        """Let everything else have its turn while input comes faster than it is handled."""
+        now = monotonic()
+        if now - self._gave_way > INPUT_SECONDS:
+            self._gave_way = now  # a turn that takes long is followed by the next key alone
+            await asyncio.sleep(0)
 
     async def on_dialog_opened(self) -> None:
         await self.keyboard.give_dialog()

@@ -682,7 +682,9 @@ class TerminalView(Widget, can_focus=True):
                 self._keys.press(key.event, key.raw)
 
     def hand_over(self, text: str, *, but: str) -> bool:
-        """Queue text typed at once behind pending events; False if any of its keys is reserved."""
+        """Queue text typed at once behind pending events; False if its keys are to be handled one by one."""
+        if self.scroll_mode is not None:
+            return False  # each of them may search, or draw the pane
         names = {textual_name(KeyEvent.of_text(each)) for each in set(text)}
         if but in names or any(map(self.reserved, names)):
             return False

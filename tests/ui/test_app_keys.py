@@ -1,6 +1,8 @@
 """The application used by keys alone."""
 
 import asyncio
+import time
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -11,6 +13,8 @@ from textual.events import Key, Paste
 from textual.widgets import OptionList, Static, TextArea
 
 from synapse_tui.app import SynapseApp
+from synapse_tui.driver import TerminalKey, TerminalText
+from synapse_tui.driver.tokenizer import KeyToken, TextToken, Tokenizer
 from synapse_tui.errors import AgentNotFound
 from synapse_tui.host.routing import Receipt
 from synapse_tui.keymap import Keymap, read_bindings
@@ -693,3 +697,34 @@ def test_help_hangs_below_its_keys_and_has_no_marks(width: int) -> None:
     assert max(cell_len(row.rstrip()) for row in rows[1:]) <= width, "the first one wraps as it is shown"
     marks = rows[rows.index("Marks") + 1 :]
     assert all(row.startswith("  ") for row in marks)
+
+
+@pytest.mark.parametrize(
+    ("before", "keys"),
+    [
+        ([LEADER, "b"], "\x1b[B"),
+        ([LEADER, "b"], "j"),
+        ([LEADER, "c"], "\x1b[A"),
+        ([LEADER, "c"], "k"),
+        ([LEADER, "m"], "x"),
+        (["@", "c", "o", "d", "e", "x", "space"], "\x1b[D"),
+    ],
+)
+async def test_keys_that_come_together_leave_the_loop_to_others(before: list[str], keys: str) -> None:
+    host = three_agents()
+    host.agents[CLAUDE].feed("".join(f"line {number}\r\n" for number in range(500)) + "> ")
+    async with running(host) as (app, pilot):
+        await pilot.press(*before)
+        for token in Tokenizer().feed((keys * 1000).encode()):
+            assert isinstance(token, TextToken | KeyToken)
+            app.post_message(
+                TerminalText(token.text)
+                if isinstance(token, TextToken)
+                else TerminalKey(token.event, token.raw)
+            )
+        turns = [time.thread_time()]
+        while turns[-1] - turns[0] < 0.05 or not app._message_queue.empty():
+            await asyncio.sleep(0)
+            turns.append(time.thread_time())
+        longest = max(later - earlier for earlier, later in pairwise(turns))
+        assert longest < 0.3 * (turns[-1] - turns[0]), f"{longest:.3f} s of {turns[-1] - turns[0]:.3f} s"
