@@ -100,7 +100,8 @@ def measure_memory(count: int) -> None:
         alone = host.megabytes
         begun = time.monotonic()
         others = host.ask(f"open {count - 1}")
-        _show(f"{count - 1} more answer", asyncio.run(first_answers(others, begun)))
+        if others:
+            _show(f"{count - 1} more answer", asyncio.run(first_answers(others, begun)))
         host.ask("ready")
         asyncio.run(_everyone(others))
         together = host.megabytes

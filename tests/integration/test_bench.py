@@ -19,6 +19,7 @@ SMALLEST = (
     "locks 2 3 1",
     "terminal plain --only speed",
     "dialogs 1",
+    "servers 1",
     "servers 2",
     "crash messages --kills 1 --messages 1",
 )
