@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, event, text
 
 from synapse_tui.errors import HistoryError, TaskNotFound
 from synapse_tui.messages import search_sqlite
@@ -24,6 +24,7 @@ from synapse_tui.messages.quick import listed_tasks
 from synapse_tui.messages.records import TaskQuery
 from synapse_tui.messages.search import Count, folded, terms_of
 from synapse_tui.messages.search_sqlite import words_of
+from tests.work import work
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -444,3 +445,78 @@ def test_a_text_stands_in_one_table_alone(shelf: Shelf) -> None:
         )
         held = folded(held)
         assert all((folded(part) in held) == (table == "tasks") for part in parts), table
+
+
+FEW, MANY = 120, 1200
+COMMON = {"": 1.2, "common": 3.0, "common text": 3.0, "の": 3.0, "needle": 3.0, "nowhere": 3.0}
+"""How many times the steps of SQLite a page may take after ten times the tasks, as words stand in more."""
+
+
+def fill(shelf: Shelf, count: int) -> None:
+    shelf.put("needle")
+    minutes = "strftime('%Y-%m-%d %H:%M:%f000', created_at, '+' || number || ' minutes')"
+    values = {name: name for _, name, *_ in shelf.ask("PRAGMA table_info(tasks)")} | {
+        "id": "printf('%08d-0001', number)",
+        "input": "'common text の ' || number",
+        "project": "'/' || (number % 2)",
+        "created_at": minutes,
+        "updated_at": minutes,
+    }
+    with closing(sqlite3.connect(shelf.path)) as connection, connection:
+        connection.execute(
+            "WITH RECURSIVE n(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM n"
+            f" WHERE number < {count})"
+            f" INSERT INTO tasks ({', '.join(values)}) SELECT {', '.join(values.values())} FROM tasks, n"
+        )
+    while shelf.archive.index():
+        pass
+
+
+def work_of(shelf: Shelf, wanted: TaskQuery) -> tuple[int, int]:
+    """Tens of steps of SQLite and lines of Python for a page."""
+    steps = 0
+
+    def step() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    def watch(connection: sqlite3.Connection, *_: object) -> None:
+        connection.set_progress_handler(step, 10)
+
+    event.listen(shelf.archive._engine, "checkout", watch)
+    least = []
+    for _ in range(3):  # some is done once, and some happens at any time, as the collection of garbage
+        steps = 0
+        with work() as counted:
+            page = shelf.archive.page(wanted)
+        least.append((steps, counted.lines))
+    event.remove(shelf.archive._engine, "checkout", watch)
+    assert len(page.items) == {"needle": 1, "nowhere": 0}.get(wanted.query, 20)
+    return min(least)[0], min(lines for _, lines in least)
+
+
+def test_a_page_is_as_much_work_in_a_long_history(tmp_path: Path) -> None:
+    """Except with a filter that hardly any task passes, for which the index of all is read."""
+    wanted = [TaskQuery(query=query, limit=20) for query in COMMON] + [
+        TaskQuery(limit=20, **chosen)  # type: ignore[arg-type]
+        for chosen in (
+            {"agent": "claude"},
+            {"agent": "synapse-claude-8100"},
+            {"sender": "user"},
+            {"project": "/1"},
+            {"states": ("completed",)},
+            {"since": NOW + timedelta(hours=1)},
+        )
+    ]
+    counted = []
+    for count in (FEW, MANY):
+        shelf = Shelf(tmp_path / f"{count}.db")
+        fill(shelf, count)
+        counted.append([work_of(shelf, each) for each in wanted])
+        shelf.archive.close()
+    for query, (few, few_lines), (many, many_lines) in zip(wanted, *counted, strict=True):
+        assert many_lines <= 1.2 * few_lines, query
+        assert many <= COMMON[query.query] * few + 10, (
+            f"{query}: {few} steps, {many} after ten times the tasks"
+        )
