@@ -10,7 +10,6 @@ from itertools import groupby, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synapse_tui.content import artifact_words
 from synapse_tui.errors import SynapseError
 from synapse_tui.git_changes import ChangeCounter, count
 from synapse_tui.language import tr
@@ -23,7 +22,7 @@ from synapse_tui.widgets.fit import Piece
 from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.states import delivery_mark, state_mark
 from synapse_tui.widgets.strips import measured, style_words
-from synapse_tui.widgets.text import last_words, markdown_line, one_line, plural, since
+from synapse_tui.widgets.text import answer_words, markdown_line, one_line, plural, since
 from synapse_tui.widgets.views import HELD_LONG, AgentView, in_words, party, subject
 
 from .shell import Shell
@@ -132,8 +131,7 @@ class BoardActions:
             return ""
         if (self._main.now() - last.updated_at).total_seconds() > seconds + ANSWERED_SECONDS:
             return ""
-        words = last.answer if last.replied else last_words(artifact_words(last.artifacts[-1]))
-        return "".join(text for text, _style in markdown_line(words, "", "")).strip()
+        return "".join(text for text, _style in markdown_line(answer_words(last), "", "")).strip()
 
     @staticmethod
     def _alone(views: Sequence[AgentView]) -> dict[Path, bool]:

@@ -37,7 +37,7 @@ from .lock_panel import LockPanel, Look
 from .option_lists import Choices
 from .segment_bar import Section, SegmentBar
 from .states import delivery_mark
-from .text import markdown_line, one_line, since
+from .text import answer_words, markdown_line, one_line, since
 from .views import AgentView, party
 
 if TYPE_CHECKING:
@@ -109,8 +109,8 @@ def message_row(
     ]
     if task.reason not in ("", mark.word):
         parts.append(("\n   " + shorten(tr(one_line(task.reason)), width - 3), f"${mark.colour}"))
-    if task.artifacts:
-        answer = markdown_line(task.artifacts[-1].text, "$ink", "$ink on $raised")
+    if words := answer_words(task):
+        answer = markdown_line(words, "$ink", "$ink on $raised")
         shown = Content.assemble(("   " + _REPLY, "$ink"), *answer).truncate(width, ellipsis=True)
         return Content.assemble(*parts, ("\n", "$ink"), shown)
     return Content.assemble(*parts)
@@ -139,8 +139,7 @@ def short_path(path: Path) -> str:
     return tilde(one_line(str(path)))
 
 
-REFRESH = 10.0  # seconds between updates of the times of messages
-AGENTS_SECONDS = 1.0  # and of agents
+AGES_SECONDS = 1.0  # between updates of the times of agents and messages
 AGENTS_SHARE = 0.5  # maximum share of the rows for agents
 MAX_MESSAGES = 200
 MessageCommand = Literal["show", "cancel", "hold", "send_now", "earlier", "later"]
@@ -257,8 +256,8 @@ class Sidebar(FaultTolerant, Vertical):
         return PLACES["sidebar"]
 
     def on_mount(self) -> None:
-        self.set_interval(AGENTS_SECONDS, self.watch_agents)
-        self.set_interval(REFRESH, self.watch_listing)
+        self.set_interval(AGES_SECONDS, self._tick)
+        self.watch(self.query_one(MessageList), "scroll_y", self._age_messages, init=False)
 
     def on_resize(self) -> None:
         self._fill_all()
@@ -303,6 +302,31 @@ class Sidebar(FaultTolerant, Vertical):
         waiting = sum(not task.state.final for task in tasks)
         self.query_one("#messages-title", Section).count = tr(f"{waiting} open") if waiting else ""
         self._show_keys()
+
+    def _tick(self) -> None:
+        self.watch_agents()
+        self._age_messages()
+
+    def _age_messages(self) -> None:
+        """Update the ages of the messages in view: the list may be long."""
+        if not self._shown():
+            return
+        view, line = self.query_one(MessageList), 0
+        labels = {agent.agent_id: agent.label for agent in self.agents}
+        now, top = self.now(), int(view.scroll_offset.y)
+        tasks = {task.id: task for task in self.listing.tasks}
+        for index, option in enumerate(view.options):
+            height = str(option.prompt).count("\n") + 1
+            if line >= top + view.size.height:
+                break
+            line += height
+            task = tasks.get(option.id or "")
+            if task is None or line <= top:
+                continue
+            place = self.listing.places.get(task.id, (1, 1))
+            row = message_row(task, labels, self._width, now, place)
+            if row != option.prompt:
+                view.replace_option_prompt_at_index(index, row)
 
     def watch_peers(self) -> None:
         self.set_class(not self.peers, "-no-peers")

@@ -14,6 +14,7 @@ from rich.cells import cell_len, chop_cells, split_graphemes
 from textual import content
 from textual.geometry import Offset
 
+from synapse_tui.content import artifact_words
 from synapse_tui.language import breakable, last_break, tr
 
 from .fit import shorten
@@ -21,6 +22,8 @@ from .fit import shorten
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
+
+    from synapse_tui.model import Task
 
 # control characters, line separators and bidirectional controls (Unicode TR9)
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
@@ -126,6 +129,13 @@ def said(answer: str) -> Sequence[str]:
 def last_words(answer: str) -> str:
     """Return the last paragraph of an answer; empty if all of it is tool calls."""
     return (said(answer) or ("",))[-1]
+
+
+def answer_words(task: Task) -> str:
+    """Return what sums up a message's answer: the agent's reply, or the last words that its turn wrote."""
+    if task.replied or not task.artifacts:
+        return task.answer
+    return last_words(artifact_words(task.artifacts[-1]))
 
 
 def _is_tool(paragraph: str) -> bool:

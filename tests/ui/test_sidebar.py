@@ -76,6 +76,41 @@ async def test_markdown_of_an_answer_is_rendered():
         assert "↳ Result Done: __init__ • more" in "\n".join(rows(app))
 
 
+async def test_an_answer_read_from_the_screen_is_summed_up_by_its_last_words():
+    host = three_agents()
+    text = "I ask you first.\n\nBash(rm -rf build)\n  ⎿  allowed\n\nThat is settled."
+    done: dict[str, Any] = {"delivery": DeliveryState.DONE, "state": TaskState.COMPLETED}
+    host.message(CODEX, "remove it", answer=text, **done)
+    host.message(CODEX, "only a tool call", answer="Bash(make)", **done)
+    replied = host.message(CODEX, "tell me", answer="A first one.\n\nA second one.", **done)
+    host.change(replied.id, replied=True)
+    async with running(host, sidebar=True) as (app, _pilot):
+        await until(lambda: "↳ A first one. A second one." in "\n".join(rows(app)), "a reply, from its start")
+        assert "↳ That is settled." in "\n".join(rows(app))
+        assert "↳ Bash" not in "\n".join(rows(app))
+        assert "↳ I ask" not in "\n".join(rows(app))
+
+
+async def test_messages_grow_older_with_their_agents():
+    host = three_agents()
+    host.message(CODEX, "look", delivery=DeliveryState.SUBMITTED, state=TaskState.INPUT_REQUIRED)
+    host.agents[CODEX].become(AgentState.WAITING)
+    async with running(host, sidebar=True) as (app, _pilot):
+        sidebar, at = app.main.sidebar, 0.0
+        start, began = sidebar.now(), sidebar.clock()
+        sidebar.now = lambda: start + timedelta(seconds=at)
+        sidebar.clock = lambda: began + at
+
+        def age(row: str) -> str:
+            return next(line for line in rows(app) if row in line).split()[-1]
+
+        await until(lambda: any("needs you 0:" in row for row in rows(app)))
+        for at in (3.5, 8.5):
+            before = age("codex  ")
+            await until(lambda: age("codex  ") != before)  # noqa: B023
+            assert age("needs you 0:") == f"0:0{int(at)}"
+
+
 async def test_messages_with_state_reason_and_answer():
     host = three_agents()
     async with running(host, sidebar=True, size=(160, 40)) as (app, pilot):
