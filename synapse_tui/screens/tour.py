@@ -266,7 +266,7 @@ class Tour:
         elif key == "space":
             self._do(step)
         else:
-            self._type(self._main.active, [key_press(key)])
+            self._type_into(BOB if step.number == STEPS else step.receiver, [key_press(key)])
 
     def _next(self, step: Step) -> None:
         if step.number == INSTALL:
@@ -376,7 +376,10 @@ class Tour:
                 (tr("your draft is in the composer."), _STRONG),
             ]
             why = tr("Press Enter: your line is sent, and the message follows by itself.")
-            return Page(title, [about], why, [Hint("Enter", "send your line", "enter")])
+            word = tr("send your line")
+            if not self._has_keyboard(step.receiver):
+                word = f"{word}, {_there(step.receiver)}"
+            return Page(title, [about], why, [Hint("Enter", word, "enter")])
         about = [(tr("Type a few words into one of the panes, "), ""), (tr("without Enter."), _STRONG)]
         why = tr("Meanwhile the other agent writes to this one, and you see what happens.")
         return Page(title, [about], why, self._doing(tr("type it for me")))
@@ -391,14 +394,14 @@ class Tour:
             held = step.message is not None and step.message.delivery is DeliveryState.HELD
             why = tr("It is held until bob's composer is empty.") if held else tr("One moment: bob reads it.")
             return Page(title, [[(tr(f"alice asks bob: {tr(REQUEST)}."), "")]], why)
-        if self._active_name() != BOB:
+        if not self._has_keyboard(BOB):
             way = self._app.keymap.way("next_waiting")
             about = [(tr("bob needs you"), "bold $needs"), (tr(": it may want to delete a folder.  "), "")]
             return Page(
                 title,
                 [[*about, (way, _KEY), (tr(" goes to the agent that asks."), "")]],
                 tr("The same stands in the bottom row, from wherever you are."),
-                self._doing(tr("go there")),
+                [Hint("Space" if self._is_free() else way, "go there", "space")],
             )
         about = [
             (tr("Answer as bob's own screen says: "), ""),
@@ -450,14 +453,18 @@ class Tour:
         if session is None or session.report.state is AgentState.STARTING:
             return [Hint("", "in a moment: the agents are starting", "space")]
         if not self._is_free():
-            ours = self._session(session.name) is session
-            where = tr(f"once {session.name} is free") if ours else tr("in alice's pane")
+            if self._session(session.name) is not session:
+                where = _there(ALICE)
+            elif self._has_keyboard(session.name):
+                where = tr(f"once {session.name} is free")
+            else:
+                where = _there(session.name)
             word = f"{tr(word)}, {where}"
         return [Hint("Space", word, "space")]
 
-    def _active_name(self) -> str:
-        session = self._host.agents.get(self._main.active)
-        return session.name if session is not None else ""
+    def _has_keyboard(self, name: str) -> bool:
+        session, view = self._host.agents.get(self._main.active), self._app.active_view
+        return session is not None and session.name == name and view is not None and view.has_focus
 
 
 def _fate(task: Task) -> Runs:
@@ -468,6 +475,10 @@ def _fate(task: Task) -> Runs:
 def _command(profile: Profile, others: Sequence[Profile]) -> Runs:
     width = max(len(each.name) for each in others) + 2
     return [(f"  {pad(profile.name, width)}", _STRONG), (one_line(profile.install), "$ink")]
+
+
+def _there(name: str) -> str:
+    return tr(f"in {name}'s pane")
 
 
 def _other(name: str) -> str:

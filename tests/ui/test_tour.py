@@ -151,6 +151,33 @@ async def test_a_hint_names_its_key_also_while_that_goes_to_an_agent():
         await shows(app, "Space type it for me, in alice's pane")
 
 
+async def test_a_pane_without_the_keyboard_gets_no_key_of_a_hint():
+    host = FakeHost()
+    async with start(host) as (app, pilot):
+        alice, bob = await opened(app, host)
+        await pilot.press("right")
+        await shows(app, "without Enter")
+        alice.draft = "what I"
+        await shows(app, "it is held", "Enter send your line")
+        await pilot.press("f6")
+        await until(lambda: app.main.sidebar.has_focus_within)
+        await shows(app, "Enter send your line, in alice's pane")
+        await pilot.press("escape")
+        await shows(app, "Enter send your line  ")
+        alice.draft = ""
+        await until(app.tour._is_free)
+        await pilot.press("right")
+        bob.become(AgentState.WAITING, "permission: rm -rf build")
+        await shows(app, "bob needs you", "Space go there")
+        app.perform("next_waiting")
+        await shows(app, "1 Yes   3 No")
+        await pilot.press("f6")
+        await until(lambda: app.main.sidebar.has_focus_within)
+        await shows(app, "^] a goes to the agent", "^] a go there")
+        await pilot.press("ctrl+right_square_bracket", "a")
+        await shows(app, "1 Yes   3 No")
+
+
 async def test_the_first_step_says_where_the_answer_is():
     host = FakeHost()
     async with start(host) as (app, pilot):
