@@ -84,8 +84,11 @@ class AgentActions:
 
     def action_next_waiting(self) -> None:
         others = calling(self._main.agents, self._main.active)
+        here, view = self._main.find(self._main.active), self._app.active_view
         if others:
             self._main.go_to(others[0].agent_id)
+        elif here is not None and here.needs_attention and view is not None and not view.has_focus:
+            self._main.go_to(here.agent_id)  # the keyboard was in the sidebar
         else:
             self._app.notice("no other agent needs you")
 

@@ -173,7 +173,7 @@ async def test_a_pane_without_the_keyboard_gets_no_key_of_a_hint():
         await shows(app, "1 Yes   3 No")
         await pilot.press("f6")
         await until(lambda: app.main.sidebar.has_focus_within)
-        await shows(app, "^] a goes to the agent", "^] a go there")
+        await shows(app, "bob needs you", "^] a go there")
         await pilot.press("ctrl+right_square_bracket", "a")
         await shows(app, "1 Yes   3 No")
 
