@@ -53,9 +53,10 @@ def read_changes(folder: Path, environ: Mapping[str, str]) -> Changes:
     """Return what has changed in a folder, with new files; takes no lock of git's.
 
     Raises:
-        WorktreeError: It is in no repository, or git failed.
+        WorktreeError: It is in no repository, or in one without a commit, or git failed.
     """
     repository = Repository(folder, environ)
+    repository.head()  # says so if there is none
     tree = repository.tree_at(folder)
     uncommitted = len(repository.changed(folder))
     plain, counting = ("--no-renames", "--no-color"), ("--numstat", "-z")

@@ -219,7 +219,7 @@ class Repository:
         with self.locked():
             if any(tree.name == name for tree in self.trees()):
                 raise WorktreeError(f"'{name}' has a worktree already", "synapse worktree list shows it")
-            base = self._head()
+            base = self.head()
             onto = self.git.run("symbolic-ref", "-q", "--short", "HEAD", expected=(0, 1)).strip()
             path = self._root(place) / name
             if os.path.lexists(path):
@@ -254,7 +254,8 @@ class Repository:
         made = self.add(chosen, place=place)
         return made.tree, made.uncommitted
 
-    def _head(self) -> str:
+    def head(self) -> str:
+        """Return the commit that new worktrees begin from."""
         status, head = self.git.call("rev-parse", "-q", "--verify", "HEAD^{commit}", expected=(0, 1, 128))
         if status:
             raise WorktreeError(f"{self.top} has no commit yet", "commit something first")

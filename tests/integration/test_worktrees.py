@@ -16,6 +16,7 @@ from synapse_tui.events import Notice
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
 from synapse_tui.worktrees import keep
+from synapse_tui.worktrees.changes import read_changes
 from synapse_tui.worktrees.merge import Conflict, difference, is_merged, merge
 from synapse_tui.worktrees.trees import INCLUDE, TRASH, Repository, in_main_folder
 from tests.command_line import Result, call
@@ -68,6 +69,9 @@ def test_where_there_is_nothing_to_begin_from(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     with pytest.raises(WorktreeError, match="no commit yet"):
         Repository(tmp_path, ENVIRON).add("alice")
+    (tmp_path / "new.py").write_text("1\n")
+    with pytest.raises(WorktreeError, match="no commit yet"):
+        read_changes(tmp_path, ENVIRON)
 
 
 def test_files_that_git_does_not_know_are_copied_where_they_are_wanted(repository: Repository) -> None:
