@@ -63,6 +63,7 @@ class Offer:
         action: Id of the action and its arguments.
         help: One sentence.
         words: Additional search words.
+        english: The title in English, which also finds it in another language.
         keys: Shown at the right: equivalent keys, or a state.
     """
 
@@ -71,6 +72,7 @@ class Offer:
     help: str = ""
     words: str = ""
     keys: str = ""
+    english: str = ""
 
 
 def offers(app: Shell, recipients: Sequence[Recipient]) -> Iterator[Offer]:
@@ -80,9 +82,13 @@ def offers(app: Shell, recipients: Sequence[Recipient]) -> Iterator[Offer]:
         key = f"{leader} {agent.number}" if agent.number <= 9 else ""
         action = ("focus_agent", agent.agent_id)
         words = f"switch focus {agent.agent_id}"
-        yield Offer(tr(f"Go to {agent.label}"), action, agent.state_text, words, key)
+        title = f"Go to {agent.label}"
+        yield Offer(tr(f"Go to {agent.label}"), action, agent.state_text, words, key, title)
     for each in recipients:
-        yield Offer(tr(f"Message to {each.address}"), ("compose", each.address), each.note, "send tell write")
+        title, words = f"Message to {each.address}", "send tell write"
+        yield Offer(
+            tr(f"Message to {each.address}"), ("compose", each.address), each.note, words, english=title
+        )
     for title, name, about in _FILES:
         yield Offer(title, (name,), about, "files lock locked safety modified history release")
     yield from _externals(app)
@@ -106,7 +112,9 @@ def _actions(keymap: Keymap) -> Iterator[Offer]:
         if action.palette:
             keys = [key_label(key) for key in action.keys[:1]]
             keys += [f"{leader} {leader_label(action)}"] if action.leader else []
-            yield Offer(tr(action.title), (action.id,), tr(action.help), action.words, "  ".join(keys))
+            shown = "  ".join(keys)
+            title, about = tr(action.title), tr(action.help)
+            yield Offer(title, (action.id,), about, action.words, shown, action.title)
 
 
 def _externals(app: Shell) -> Iterator[Offer]:
@@ -143,7 +151,8 @@ def search(every: Sequence[Offer], query: str) -> list[tuple[Offer, Content]]:
     found = []
     for offer in every:
         in_title = matcher.match(offer.title)
-        in_words = max((matcher.match(word) for word in offer.words.split()), default=0.0) * WORD_WEIGHT
+        words = (*offer.words.split(), offer.english)
+        in_words = max(matcher.match(word) for word in words) * WORD_WEIGHT
         if in_title or in_words:
             shown = _highlight(matcher, offer.title) if in_title else Content(offer.title)
             found.append((max(in_title, in_words), offer, shown))

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.screens import main as main_screen
+from synapse_tui.screens.palette import Palette
 from synapse_tui.screens.settings import SettingsScreen
 from synapse_tui.widgets import bars, terminal_view
 from tests.ui import external_scenes, scenes, test_history_snapshots
@@ -82,6 +84,24 @@ def _settings(*keys: str) -> Callable[[Path], Scene]:
     return make
 
 
+def _palette(_folder: Path) -> Scene:
+    app, run = scenes.make("palette", FakeHost())
+
+    async def find(pilot: Pilot[None]) -> None:
+        await run(pilot)
+        for query, action in (("go to codex", "focus_agent"), ("reopen closed", "reopen_agent")):
+            app.screen.query_one("#query", Input).value = query
+            await until(lambda: _first(app) == action, query)  # noqa: B023
+
+    return app, find
+
+
+def _first(app: SynapseApp) -> str:
+    """Return what Enter would do in the palette."""
+    assert isinstance(app.screen, Palette)
+    return app.screen._found[0].action[0] if app.screen._found else ""
+
+
 def _scene(name: str) -> Callable[[Path], Scene]:
     return lambda _folder: scenes.make(name, FakeHost())
 
@@ -90,6 +110,7 @@ DRAWN: dict[str, Callable[[Path], Scene]] = {
     **{name: _scene(name) for name in ("sidebar", "leader", "help", "composer", "splits", "new_agent")},
     **{name: _scene(name) for name in ("close", "quit", "detail", "why", "ended")},
     "board": _board,
+    "palette": _palette,
     "history": _history("newest"),
     "history_read": _history("read"),
     "external_card": _external,
