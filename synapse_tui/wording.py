@@ -27,6 +27,20 @@ def moment(at: datetime, now: datetime) -> str:
     return f"{here:%H:%M:%S}" if today else f"{here:%Y-%m-%d %H:%M:%S}"
 
 
+def moment_of(text: str, now: datetime) -> str:
+    """Format a time in ISO 8601 like `moment`; any other text stays as it is."""
+    at = time_of(text)
+    return text if at is None else moment(at, now)
+
+
+def time_of(text: str) -> datetime | None:
+    """Read an ISO 8601 time, a local one if it has no offset; None if the text is none."""
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except ValueError:
+        return None
+
+
 _STATES = {
     AgentState.PROCESSING.value: "working",
     AgentState.WAITING.value: "needs you",

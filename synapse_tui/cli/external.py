@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from synapse_tui.a2a.external.registry import (
 )
 from synapse_tui.errors import PeerRefused, PeerSilent, PeerUnreachable, SynapseError
 from synapse_tui.model import Task, TaskState
+from synapse_tui.wording import moment_of
 
 from .caller import Caller
 from .commands import CommandGroup, TextCommand, json_option
@@ -121,9 +123,11 @@ def list_command(*, as_json: bool) -> None:
     Examples:
       synapse external list
     """
-    agents = _store().list()
+    agents, now = _store().list(), datetime.now(UTC)
     heads = ("ALIAS", "NAME", "PROTOCOL", "URL", "LAST SEEN")
-    rows = [(agent.alias, agent.name, agent.protocol, agent.url, agent.last_seen) for agent in agents]
+    rows = [
+        (each.alias, each.name, each.protocol, each.url, moment_of(each.last_seen, now)) for each in agents
+    ]
     nothing = "no external agents; add one: synapse external add URL"
     data = [agent.as_json() for agent in agents]
     show_list(data, heads, rows, nothing, as_json=as_json, shrinking=("NAME",))
@@ -145,7 +149,8 @@ def info_command(*, alias: str, card: bool, as_json: bool) -> None:
     elif as_json:
         show_json(agent.as_json())
     else:
-        show(agent.details())
+        now = datetime.now(UTC)
+        show(agent.details(lambda text: moment_of(text, now)))
 
 
 @external_command.command(name="send", cls=TextCommand)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
@@ -21,8 +21,8 @@ from synapse_tui.model import USER, Task
 from synapse_tui.widgets.conversation import ConversationPane, ConversationView
 from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.states import delivery_mark
-from synapse_tui.widgets.text import one_line
-from synapse_tui.wording import moment
+from synapse_tui.widgets.text import one_line, since
+from synapse_tui.wording import moment, time_of
 
 from .dialog import Confirm, Form, ListDialog, Report, Row, label
 from .messages import MessageActions
@@ -71,7 +71,7 @@ class ExternalActions:
         except SynapseError as error:
             self._app.notice_error(error)
         else:
-            self._app.ask(Report(f"@{agent.alias}", card_text(agent)))
+            self._app.ask(Report(f"@{agent.alias}", card_text(agent, self._app.today())))
 
     def action_external_tasks(self, alias: str) -> None:
         conversation = self._externals.conversation(alias)
@@ -230,7 +230,7 @@ class AddExternal(Form[str]):
         self.query_one("#look", Button).label = tr("Add it") if offer is not None else tr("Show its card")
         self._subtitle(tr("Enter adds it · Esc cancels") if offer is not None else self.SUBTITLE)
         if offer is not None:
-            self.query_one("#card", Static).update(offer_text(offer))
+            self.query_one("#card", Static).update(offer_text(offer, datetime.now(UTC)))
 
     def _order(self) -> AddRequest:
         url = self.value("url")
@@ -245,17 +245,25 @@ class AddExternal(Form[str]):
         )
 
 
-def offer_text(offer: Candidate) -> Content:
+def offer_text(offer: Candidate, now: datetime) -> Content:
     return Content.assemble(
         *((f"▲ {tr(one_line(warning))}\n", "$needs") for warning in offer.warnings),
-        card_text(offer.agent, brief=True),
+        card_text(offer.agent, now, brief=True),
     )
 
 
-def card_text(agent: ExternalAgent, *, brief: bool = False) -> Content:
+def card_text(agent: ExternalAgent, now: datetime, *, brief: bool = False) -> Content:
+    def ago(text: str) -> str:
+        at = time_of(text)
+        if at is None:
+            return text
+        age = (now - at).total_seconds()
+        # What is shown stays as it is, so that it counts no minutes.
+        return tr("within the last hour") if age < 3600 else tr(f"{since(age)} ago")
+
     left_out = ("card hash", "added", "last seen", "card") if brief else ()
     parts: list[tuple[str, str]] = []
-    facts = [(tr(name), one_line(value)) for name, value in agent.facts() if name not in left_out]
+    facts = [(tr(name), one_line(value)) for name, value in agent.facts(ago) if name not in left_out]
     widest = max(cell_len(name) for name, _value in facts) + 2
     for name, value in facts:
         parts += [(pad(name, widest), "$muted"), (f"{value}\n", "$ink")]

@@ -28,7 +28,7 @@ from synapse_tui.widgets import views
 from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.pane import Delivery
 from synapse_tui.widgets.states import Mark, delivery_mark, step_mark
-from synapse_tui.widgets.text import one_line, plural, printable
+from synapse_tui.widgets.text import answer_words, one_line, plural, printable
 from synapse_tui.widgets.views import commands_of, named, party, proof
 from synapse_tui.wording import moment
 
@@ -462,7 +462,7 @@ def waiting(delivery: Delivery, sent: Sequence[Progress], offset: float) -> Deli
 def progress_rows(sent: Sequence[Progress], width: int, now: datetime) -> Iterator[Row]:
     """Yield two lines per receiver: name, progress, time; then the answer or the reason."""
     for each in sent:
-        answer = one_line(each.task.answer) if each.task is not None else ""
+        answer = one_line(answer_words(each.task)) if each.task is not None else ""
         head = f" {each.mark.glyph} {pad(each.name, NAME_CELLS)} "
         word = tr("answered") if answer and each.settled else each.mark.word
         tail = f"{word}  {moment(each.task.updated_at, now)}" if each.task is not None else word

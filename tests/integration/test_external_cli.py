@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -43,6 +44,10 @@ async def test_an_agent_is_added_asked_and_removed(shell, echo):
     (agent,) = json.loads(listed.out)
     assert (agent["alias"], agent["credentials"]) == ("echo", ["Authorization: Bearer $ECHO_TOKEN"])
     shown = await shell.run("external", "info", "echo")
+    table = await shell.run("external", "list")
+    for said in (shown.out, table.out):
+        assert re.search(r"\d\d:\d\d:\d\d", said)
+        assert not re.search(r"\dT\d", said), "times as everywhere else"
     assert "Echo: says it again" in shown.out
     assert "echo" in (await shell.run("list")).out
 

@@ -52,7 +52,7 @@ async def test_a_message_to_several_has_a_receipt_of_each():
         first, second = host.tasks
         host.change(first.id, delivery=DeliveryState.HELD, reason="permission dialog open")
         await until(lambda: "permission dialog open" in shown_receipts(app))
-        host.answer(second.id, "I have seen it")
+        host.answer(second.id, "I look first.\n\nRead(src/a.py)\n\nI have seen it")
         await until(lambda: "↳ I have seen it" in shown_receipts(app))
         assert "answered" in shown_receipts(app)
         await pilot.press("down")

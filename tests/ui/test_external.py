@@ -129,6 +129,8 @@ async def test_card_tasks_new_and_remove():
         await pilot.press(LEADER, "w")
         await until(lambda: "says what it was told" in text_of(app))
         assert "Authorization: Bearer $ECHO_TOKEN" in text_of(app)
+        assert "1 d ago" in text_of(app)
+        assert "2026-" not in text_of(app)
         await pilot.press("escape")
         await pilot.press(*"go", "enter")
         await until(lambda: host.externals.tasks)

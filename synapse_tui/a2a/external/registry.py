@@ -12,7 +12,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -145,8 +145,8 @@ class ExternalAgent:
             "last_seen": self.last_seen,
         }
 
-    def facts(self) -> list[tuple[str, str]]:
-        """Label and value of each non-empty field, for display."""
+    def facts(self, when: Callable[[str], str]) -> list[tuple[str, str]]:
+        """Label and value of each non-empty field, for display; `when` formats times."""
         rows = [
             ("alias", f"@{self.alias}"),
             ("name", self.name),
@@ -157,13 +157,13 @@ class ExternalAgent:
             ("allowed", ", ".join(self.allowed)),
             ("credentials", ", ".join(self.secrets)),
             ("card hash", self.card_hash[:16]),
-            ("added", self.added_at),
-            ("last seen", self.last_seen),
+            ("added", when(self.added_at)),
+            ("last seen", when(self.last_seen)),
         ]
         return [(label, value) for label, value in rows if value]
 
-    def details(self) -> str:
-        lines = [f"{label:<{_LABEL}} {value}" for label, value in self.facts()]
+    def details(self, when: Callable[[str], str]) -> str:
+        lines = [f"{label:<{_LABEL}} {value}" for label, value in self.facts(when)]
         if self.description:
             lines += ["", *("  " + line for line in self.description.splitlines())]
         if skills := self.skills():
