@@ -565,6 +565,7 @@ class AnswerCollector:
         # Unchanged rows are frame, but an answer equal to the previous one does not change either.
         self._frame = [] if self._below else self._idle
         self._seen = StitchedRows(self._idle)
+        self._before: Sequence[str] = ()  # rows just before Enter, down to the draft
         # rows seen before the composer disappeared; None while it is visible or if it never was
         self._kept: list[str] | None = None
         self._anew = False  # whether the text was drawn anew since the turn began
@@ -572,6 +573,7 @@ class AnswerCollector:
     def state(self) -> dict[str, object]:
         return {
             "idle": self._idle,
+            "before": self._before,
             "framed": bool(self._frame),
             "seen": self._seen.state(),
             "kept": self._kept,
@@ -581,6 +583,7 @@ class AnswerCollector:
 
     def resume(self, state: Mapping[str, Any]) -> None:
         self._idle = list(state["idle"])
+        self._before = list(state.get("before", ()))
         self._frame = self._idle if state["framed"] else []
         self._seen = StitchedRows.resumed(state["seen"])
         self._kept = state.get("kept")
@@ -589,9 +592,15 @@ class AnswerCollector:
 
     def begin(self) -> None:
         """Mark the current screen as not part of the answer; called just before Enter."""
-        self._seen = StitchedRows(_rows(self._screen()))
+        rows = _rows(self._screen())
+        self._seen = StitchedRows(rows)
+        # A draft of several rows, or another size, has moved what stood there at rest.
+        self._before = list(takewhile(lambda row: not self._is_draft(row), rows))
         self._kept = None
         self._anew = False
+
+    def _is_draft(self, row: str) -> bool:
+        return _head(self._text) in row or any(each.match(_GUTTER.sub("", row)) for each in self._pastes)
 
     def drawn_anew(self) -> None:
         """Note that the terminal was resized, or the agent cleared it: all rows may be drawn once more."""
@@ -682,7 +691,8 @@ class AnswerCollector:
         if whole:
             echo = after_last_echo(typed, self._text, self._pastes, drawn=rows)
         else:
-            echo = after_echo(typed, self._text, self._pastes, known=common(rows, self._idle))
+            known = max(common(rows, self._idle), common(rows, self._before))
+            echo = after_echo(typed, self._text, self._pastes, known=known)
         return list(rows[len(rows) - len(echo) :]) if echo is not None else None
 
 

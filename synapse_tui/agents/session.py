@@ -517,6 +517,7 @@ class AgentSession:
         self._sized = self.console.now()
         if self._log is not None:
             self._log.resized(columns, lines)
+        self.turns.on_resize()
         self.console.resize(columns, lines)
 
     def go_on(self) -> bool:

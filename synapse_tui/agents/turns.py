@@ -406,6 +406,9 @@ class TurnTracker:
         for answer in self._collectors:
             answer.scrolled(row)
 
+    def on_resize(self) -> None:
+        self._conclusion.forget()  # rows stand elsewhere at once, before the agent draws itself anew
+
     def drawn_anew(self) -> None:
         for answer in self._collectors:
             answer.drawn_anew()

@@ -71,6 +71,30 @@ async def test_a_size_that_changes_while_the_answer_is_printed(tmp_path: Path) -
             await printed(rig, task, WIDE)
 
 
+async def test_of_messages_that_end_alike_each_has_its_own_answer(tmp_path: Path) -> None:
+    """A draft of several rows scrolls a full screen, on which earlier messages stand."""
+    asked = "{}, then run all the tests and report back in one sentence"
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+        for size in ((60, 20), (80, 24)):
+            for words_of_it in ("parser delta done", "token user build retry strings cache alpha", "cart"):
+                await resized(rig, SMALL)
+                await resized(rig, size)
+                await printed(rig, rig.send(asked.format(words_of_it)), " ")
+
+
+async def test_sizes_that_change_after_the_answer_do_not_change_it(tmp_path: Path) -> None:
+    async with open_rig(tmp_path, size=SMALL) as rig:
+        await rig.ready()
+        for size in SIZES[:3] * 2:
+            task = rig.send("%%wide%% and this is what I ask for")
+            await printed(rig, task, WIDE)
+            before = rig.session.tasks.get(task.id).artifacts
+            await resized(rig, size)
+            await resized(rig, SMALL)
+            assert rig.session.tasks.get(task.id).artifacts == before
+
+
 async def test_on_the_alternate_screen_too(tmp_path: Path) -> None:
     async with open_rig(tmp_path, "--alt-screen", "--reply", REPLY, size=(60, 24)) as rig:
         await rig.ready()
