@@ -20,6 +20,7 @@ SMALLEST = (
     "terminal plain --only speed",
     "dialogs 1",
     "servers 1",
+    "answers 4",
     "servers 2",
     "crash messages --kills 1 --messages 1",
 )
