@@ -117,11 +117,15 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.show_reasons(())
         for name in ("notice", "shrunk_by"):
             self.watch(self.status_bar, name, self._show_notice_on_board)
+        self.watch(self.status_bar, "shrunk_by", self._show_shrunk_by)
 
     def _show_notice_on_board(self) -> None:
         # most of the row is left to the hints
         notice = self.status_bar.notice_pieces(self.size.width * 2 // 5)
         self.board.show_notice([*notice, *self.status_bar.shrunk_pieces()])
+
+    def _show_shrunk_by(self, name: str) -> None:
+        self.query_one(TooSmall).shrunk_by = name
 
     def keys_here(self) -> Place | None:
         return PLACES["arrange"] if self.status_bar.arranging else None

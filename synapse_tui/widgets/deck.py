@@ -391,11 +391,13 @@ class TooSmall(Widget, can_focus=False):
                background: $pane-ground; color: $pane-ink; }
     """
 
+    shrunk_by: reactive[str] = reactive("")  # the terminal whose size the others follow
+
     def render(self) -> Content:
         size = self.app.size
         needs = tr(f"needs {LEAST_WIDTH}×{LEAST_HEIGHT}")
         text = tr(f"{size.width}×{size.height} is too small\n{needs}\nthe agents keep running")
-        return Content(text)
+        return Content(f"{text}\n" + tr(f"the size of {self.shrunk_by}") if self.shrunk_by else text)
 
 
 def is_too_small(width: int, height: int) -> bool:

@@ -104,6 +104,9 @@ async def test_a_terminal_that_is_too_small_says_so(size):
         await pilot.resize_terminal(*size)
         if size[0] > 20:
             await until(lambda: "too small" in text_of(app) and "40×10" in text_of(app))
+            assert "the size of" not in text_of(app)
+            app.main.status_bar.shrunk_by = "pts/7"
+            await until(lambda: "the size of pts/7" in text_of(app), "whose terminal it is")
         await pilot.pause(2 * terminal_view.SETTLE_TIME)
         assert [session.sizes for session in host.agents.values()] == sizes, "the agents keep their size"
         await pilot.resize_terminal(120, 40)
