@@ -1,26 +1,24 @@
-"""How many lines changed in a folder since its last commit, as git counts them.
+"""How many lines agents have changed in their folders, and when that is counted again.
 
-It must not disturb the agents that work there: it takes no lock, runs no program of the repository's, and
-rests for a multiple of the time that the last count took.
+All counts together take at most a hundredth of a core: after each, none is made for a multiple of the time
+that it took. What was written is counted often, which looks at nothing else; a whole folder only at first, at
+the end of a turn, and now and then.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from dataclasses import field
 from pathlib import Path
 from time import monotonic
 
 from synapse_tui.dataclass import dataclass
 
-TIMEOUT = 5.0  # seconds after which counting is given up
-REST = 10.0  # minimum seconds between two counts of a folder
-SHARE = 100  # times the duration of the last count that pass before the next
-_NUMSTAT = (
-    *("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "diff"),
-    *("--numstat", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--relative", "HEAD", "--"),
-)
+REST = 10.0  # minimum seconds between two counts of a folder in which something happens
+CALM_REST = 60.0  # between two counts of a folder in which no agent does anything
+WHOLE_REST = 600.0  # between two counts of a whole folder while no turn ends there
+SHARE = 100  # times the duration of a count that pass before the next one of any folder
+CREDIT = 10.0  # seconds of that which may be owed while folders are counted one after the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,67 +58,93 @@ def _count(text: str) -> int:
     return int(text) if text.isdigit() else 0
 
 
-async def count(folder: Path, environ: Mapping[str, str]) -> FolderChange | None:
-    """Count a folder's changed lines; None if it is in no repository with a commit, or too large for that."""
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *_NUMSTAT,
-            cwd=folder,
-            env={**environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-    except OSError:
-        return None
-    try:
-        output, _errors = await asyncio.wait_for(process.communicate(), TIMEOUT)
-    except TimeoutError:
-        return None
-    finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-    return parse_numstat(output.decode(errors="replace")) if process.returncode == 0 else None
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What the agents of a folder do.
+
+    Attributes:
+        drawn: A number that grows with what they draw.
+        ended: When a turn ended last, by any clock; 0 if none has.
+    """
+
+    drawn: int = 0
+    ended: float = 0.0
+
+
+@dataclass(slots=True)
+class _Folder:
+    change: FolderChange | None = None
+    counted: float = -CALM_REST
+    whole: float = -WHOLE_REST
+    activity: Activity = Activity(-1)
+    touched: set[Path] = field(default_factory=set)
 
 
 class ChangeCounter:
-    """The last counts of folders; `look` counts again, one folder at a time, those whose counts are old."""
+    """The last counts of folders; `look` counts again, one folder at a time, those whose counts are old.
+
+    Args:
+        count: Counts a folder: the paths that were written, and those of earlier counts; or the whole folder.
+    """
 
     def __init__(
         self,
-        count: Callable[[Path], Awaitable[FolderChange | None]],
+        count: Callable[[Path, Collection[Path], bool], Awaitable[FolderChange | None]],
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._count = count
         self._clock = clock
-        self._found: dict[Path, FolderChange | None] = {}
-        self._due: dict[Path, float] = {}
+        self._folders: dict[Path, _Folder] = {}
+        self._owed = 0.0  # the time until which no more may be counted
         self._busy = False
 
     def get(self, folder: Path) -> FolderChange | None:
-        return self._found.get(folder)
+        return self._folders[folder].change if folder in self._folders else None
 
-    def due(self, folder: Path) -> bool:
-        return not self._busy and self._clock() >= self._due.get(folder, 0.0)
+    def touch(self, path: Path) -> None:
+        """Note that an agent has written a file."""
+        for folder, known in self._folders.items():
+            if path.is_relative_to(folder):
+                known.touched.add(path)
 
-    async def look(self, folders: Sequence[Path]) -> bool:
-        """Count the folders that are due; return whether anything changed."""
-        if self._busy:
+    def due(self, folder: Path, activity: Activity) -> bool:
+        now = self._clock()
+        return not self._busy and now >= self._owed and self._due(folder, activity, now)
+
+    def _due(self, folder: Path, activity: Activity, now: float) -> bool:
+        known = self._folders.get(folder)
+        if known is None:
+            return True
+        quiet = activity == known.activity and not known.touched
+        return now - known.counted >= (CALM_REST if quiet else REST)
+
+    async def look(self, folders: Mapping[Path, Activity]) -> bool:
+        """Count the folders that are due, the oldest count first; return whether anything changed."""
+        if self._busy or self._clock() < self._owed:
             return False
         self._busy = True
-        before = dict(self._found)
+        changed = False
         try:
-            for folder in dict.fromkeys(folders):
-                if self._clock() >= self._due.get(folder, 0.0):
-                    await self._look_at(folder)
+            for gone in self._folders.keys() - folders.keys():
+                del self._folders[gone]
+            waiting = sorted(folders, key=lambda each: self._folders.get(each, _Folder()).counted)
+            for folder in waiting:
+                now = self._clock()
+                if self._owed - now >= CREDIT:
+                    break
+                if self._due(folder, folders[folder], now):
+                    changed |= await self._look_at(folder, folders[folder], now)
         finally:
             self._busy = False
-        return self._found != before
+        return changed
 
-    async def _look_at(self, folder: Path) -> None:
-        began = self._clock()
-        self._found[folder] = await self._count(folder)
+    async def _look_at(self, folder: Path, activity: Activity, began: float) -> bool:
+        known = self._folders.setdefault(folder, _Folder())
+        whole = activity.ended > known.activity.ended or began - known.whole >= WHOLE_REST
+        before, touched = known.change, known.touched
+        known.activity, known.touched = activity, set()
+        known.change = await self._count(folder, touched, whole)
         now = self._clock()
-        self._due[folder] = now + max(REST, SHARE * (now - began))
+        known.counted, known.whole = now, now if whole else known.whole
+        self._owed = max(self._owed, began) + SHARE * (now - began)
+        return known.change != before

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from itertools import groupby, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synapse_tui.errors import SynapseError
-from synapse_tui.git_changes import ChangeCounter, count
+from synapse_tui.git_changes import Activity, ChangeCounter, FolderChange
 from synapse_tui.language import tr
 from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.terminal.render import parts
@@ -24,6 +24,7 @@ from synapse_tui.widgets.states import delivery_mark, state_mark
 from synapse_tui.widgets.strips import measured, style_words
 from synapse_tui.widgets.text import answer_words, markdown_line, one_line, plural, since
 from synapse_tui.widgets.views import HELD_LONG, AgentView, in_words, party, subject
+from synapse_tui.worktrees.changes import LineCounter
 
 from .shell import Shell
 
@@ -50,7 +51,8 @@ class BoardActions:
         self._host = app.host
         self._main = app.main
         self.project = one_line(app.host.project.name)
-        self.changes = ChangeCounter(partial(count, environ=dict(os.environ)))
+        self.changes = ChangeCounter(self._count_lines)
+        self._counters: dict[Path, LineCounter] = {}
         app.main.board.source = self
 
     def action_board(self) -> None:
@@ -139,15 +141,30 @@ class BoardActions:
         return {folder: folders.count(folder) == 1 for folder in folders}
 
     def _count_changes(self, views: Sequence[AgentView]) -> None:
-        folders = [
-            agent.cwd for agent in views if agent.agent_id and not agent.external and agent.exit is None
-        ]
-        if self._app.app_focus and any(self.changes.due(folder) for folder in folders):
+        here = [agent for agent in views if agent.agent_id and not agent.external and agent.exit is None]
+        folders = {
+            agent.cwd: self._activity([each for each in here if each.cwd == agent.cwd]) for agent in here
+        }
+        if self._app.app_focus and any(self.changes.due(*each) for each in folders.items()):
             self._app.spawn(self._look_at_folders(folders))
 
-    async def _look_at_folders(self, folders: Sequence[Path]) -> None:
+    def _activity(self, views: Sequence[AgentView]) -> Activity:
+        sessions = [self._host.agents[each.agent_id] for each in views if each.agent_id in self._host.agents]
+        return Activity(
+            sum(session.terminal.screen.tick for session in sessions),
+            max((each.since for each in views if each.state is not AgentState.PROCESSING), default=0.0),
+        )
+
+    async def _look_at_folders(self, folders: Mapping[Path, Activity]) -> None:
         if await self.changes.look(folders):
             self._main.board.look()
+
+    async def _count_lines(self, folder: Path, touched: Collection[Path], whole: bool) -> FolderChange | None:
+        counter = self._counters.setdefault(folder, LineCounter(folder, os.environ))
+        return await asyncio.to_thread(counter.count, touched, whole=whole)
+
+    def file_changed(self, file: str) -> None:
+        self.changes.touch(Path(os.path.realpath(self._host.project)) / file)
 
     def picture_version(self, agent_id: str) -> object:
         session = self._host.agents.get(agent_id)

@@ -227,7 +227,9 @@ class EventReader:
         return self._file_changed(None)
 
     @_read.register(FileChanged)
-    def _file_changed(self, _event: FileChanged | None) -> Pending:
+    def _file_changed(self, event: FileChanged | None) -> Pending:
+        if event is not None and self._main.board.source is not None:
+            self._main.board.source.file_changed(event.modification.file)
         for dialog in self._open(FileDialog):
             dialog.look()
         for changes in self._open(RecentChanges):

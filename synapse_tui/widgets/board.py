@@ -64,6 +64,9 @@ class BoardSource(Protocol):
     def happenings(self) -> Sequence[Happening]:
         """Return what happened lately, newest first."""
 
+    def file_changed(self, file: str) -> None:
+        """Note that an agent has written a file, which is named as locks name it."""
+
     def perform(self, action_id: str, *arguments: str) -> None:
         """Run an action of the application."""
 

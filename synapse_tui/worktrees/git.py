@@ -1,9 +1,9 @@
 """Runs git without running anything that a repository brings with it.
 
 Switched off are hooks, the file system monitor, and commands that the repository's own configuration names:
-filters, merge drivers, diff and text conversion commands, programs that sign. Those of the user's
-configuration stay. No `GIT_*` variable is passed on: inside a hook they point to another repository
-(githooks(5)).
+filters, merge drivers, diff and text conversion commands, programs that sign, helpers of remotes. Those of
+the user's configuration stay. Submodules have a configuration of their own, so git must not look into them.
+No `GIT_*` variable is passed on: inside a hook they point to another repository (githooks(5)).
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ _ALWAYS = {
     "core.commentChar": "#",
     "merge.autoStash": "false",
     "rerere.enabled": "false",
+    "core.preloadIndex": "false",  # threads on cores that the agents need
     "submodule.recurse": "false",
+    "status.submoduleSummary": "false",
+    "diff.submodule": "short",
+    "log.showSignature": "false",
     "gc.auto": "0",
     "maintenance.auto": "false",
 }
@@ -33,10 +37,14 @@ _OWN = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_SS
 _COMMANDS = re.compile(
     r"core\.(?:editor|sshcommand|pager|askpass|gitproxy)|sequence\.editor|diff\.external|credential\..*"
     r"|(?:filter\..*\.(?:clean|smudge|process)|diff\..*\.(?:command|textconv))"
+    r"|gpg\.(?:.*\.)?(?:program|defaultkeycommand)"
 )
 _REQUIRED = re.compile(r"filter\..*\.required")
 _MERGE_DRIVER = re.compile(r"merge\..*\.driver")
 _SIGNING = re.compile(r"gpg\..*|(?:commit|tag)\.gpgsign")
+_VERIFYING = "merge.verifysignatures"
+_PROTOCOLS = "http:https:ssh:git"
+"""From which git may fetch what a partial clone lacks; `ext` and `file` run what a remote names."""
 _PLAIN_MERGE = "git merge-file -q %A %O %B"
 """What git itself does: an empty merge driver would take our side without a word."""
 
@@ -47,14 +55,23 @@ class Git:
     Args:
         folder: A folder of the repository.
         environ: The environment to derive git's from.
+        timeout: Seconds that one command may take.
     """
 
-    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, environ: Mapping[str, str], timeout: float = TIMEOUT) -> None:
         self.folder = folder
         self._environ = environ
+        self._timeout = timeout
+        self._ready: Mapping[str, str] | None = None
 
     def at(self, folder: Path) -> Git:
-        return Git(folder, self._environ)
+        return Git(folder, self._environ, self._timeout)
+
+    def at_once(self, folder: Path) -> Git:
+        """Return one for several commands in a row, for which the configuration is read only once."""
+        git = self.at(folder)
+        git._ready = git._environment()
+        return git
 
     def run(
         self,
@@ -84,7 +101,7 @@ class Git:
         expected: Collection[int] = (0,),
     ) -> tuple[int, str]:
         """Return the exit status of git, and what it prints; see `run`."""
-        done = self._start(words, stdin, {**self._environment(), **(extra or {})})
+        done = self._start(words, stdin, {**(self._ready or self._environment()), **(extra or {})})
         if done.returncode not in expected:
             said = (done.stderr or done.stdout).decode(errors="replace").strip()
             reason = (
@@ -113,7 +130,7 @@ class Git:
                 env=environ,
                 input=stdin.encode(errors="surrogateescape"),
                 capture_output=True,
-                timeout=TIMEOUT,
+                timeout=self._timeout,
                 check=False,
                 umask=given_umask(),
             )
@@ -124,13 +141,16 @@ class Git:
         except OSError as error:
             raise WorktreeError(f"git cannot run in {self.folder}: {error.strerror}") from error
         except subprocess.TimeoutExpired:
-            raise WorktreeError(f"git {words[0]} took more than {TIMEOUT:.0f} s in {self.folder}") from None
+            raise WorktreeError(
+                f"git {words[0]} took more than {self._timeout:.0f} s in {self.folder}"
+            ) from None
 
     def _environment(self) -> dict[str, str]:
         base = {
             **{name: value for name, value in self._environ.items() if not name.startswith("GIT_")},
             **{name: self._environ[name] for name in _OWN if name in self._environ},
             "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_ALLOW_PROTOCOL": _PROTOCOLS,
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_EDITOR": "true",
             "GIT_PAGER": "cat",
@@ -155,7 +175,7 @@ class Git:
                 continue
             if _COMMANDS.fullmatch(key):
                 yield key, ""
-            elif _REQUIRED.fullmatch(key):
+            if _REQUIRED.fullmatch(key) or key == _VERIFYING:
                 yield key, "false"
             elif _MERGE_DRIVER.fullmatch(key):
                 yield key, _PLAIN_MERGE

@@ -23,7 +23,7 @@ from synapse_tui.files import write_private
 from synapse_tui.paths import make_project_folder
 from synapse_tui.process_times import given_umask
 
-from .git import Git
+from .git import TIMEOUT, Git
 
 MARK = "synapse.json"
 """File in a worktree's git folder (`gitrepository-layout(5)`, `worktrees/NAME`)."""
@@ -106,8 +106,8 @@ class Repository:
         WorktreeError: The folder is in no repository with a folder to work in.
     """
 
-    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
-        git = Git(folder, environ)
+    def __init__(self, folder: Path, environ: Mapping[str, str], timeout: float = TIMEOUT) -> None:
+        git = Git(folder, environ, timeout)
         try:
             common = git.run("rev-parse", "--path-format=absolute", "--git-common-dir").strip()
         except WorktreeError as error:
@@ -314,10 +314,56 @@ class Repository:
     # State
 
     def changed(self, folder: Path, *, ignored: bool = False) -> list[str]:
-        """Return the paths of a folder that are not as committed, with untracked files."""
-        words = ("status", "--porcelain", "-z", "-uall", "--no-renames", "--ignore-submodules=none")
+        """Return the paths of a folder that are not as committed, with untracked files.
+
+        A repository within it is one path: a submodule's without, another's with a `/` at its end.
+        """
+        words = ("status", "--porcelain", "-z", "-uall", "--no-renames", "--ignore-submodules=dirty")
         entries = self.git.at(folder).paths(*words, *(("--ignored=matching",) if ignored else ()))
-        return [entry[3:] for entry in entries]
+        found = [entry[3:] for entry in entries]
+        return found + [path for path in self._changed_submodules(folder) if path not in found]
+
+    def _changed_submodules(self, folder: Path) -> Iterator[str]:
+        """Yield the submodules that hold changes; git would run what their own configuration names."""
+        listed = self.git.at(folder).paths("ls-files", "--full-name", "--stage", "-z", "--", ":/")
+        paths = [entry.partition("\t")[2] for entry in listed if entry.startswith("160000 ")]
+        top = self.top_of(folder) if paths else folder
+        for path in paths:
+            within = top / path
+            if not os.path.lexists(within / ".git") or Path(os.path.realpath(within)) != within:
+                continue
+            try:
+                changed = bool(self.changed(within))
+            except WorktreeError:
+                changed = True  # in doubt there is something to keep
+            if changed:
+                yield path
+
+    def top_of(self, folder: Path) -> Path:
+        return Path(os.path.realpath(self.git.at(folder).run("rev-parse", "--show-toplevel").rstrip("\n")))
+
+    def stage(self, folder: Path, paths: Iterable[str], extra: Mapping[str, str] | None = None) -> None:
+        """Put paths that `changed` returns into the index as they are now.
+
+        Repositories within are left out. `git add` is not used: it fails where one has no commit yet, adds
+        others as submodules that nobody can clone, and looks into submodules.
+
+        Args:
+            folder: A folder of the worktree.
+            paths: The paths.
+            extra: Further environment variables, such as `GIT_INDEX_FILE`.
+        """
+        top = self.top_of(folder)
+        there: list[str] = []
+        gone: list[str] = []
+        for path in paths:
+            if not path.endswith("/"):
+                real = Path(os.path.realpath((top / path).parent)) / Path(path).name
+                (there if real == top / path and os.path.lexists(real) else gone).append(path)
+        git = self.git.at(top)
+        for words, some in ((("--force-remove",), gone), (("--add", "--remove", "--replace"), there)):
+            if some:
+                git.run("update-index", *words, "-z", "--stdin", stdin="\0".join(some), extra=extra)
 
     def busy(self, folder: Path) -> str:
         """Return what git is in the middle of in a folder, such as a merge; empty if nothing."""

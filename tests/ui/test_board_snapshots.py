@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ CHANGES = {
 pytestmark = pytest.mark.usefixtures("same_everywhere")
 
 
-async def count(folder: Path) -> FolderChange | None:
+async def count(folder: Path, _touched: Collection[Path], _whole: bool) -> FolderChange | None:
     return CHANGES.get(folder.name.removeprefix("shop-"))
 
 

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
-from collections.abc import Awaitable, Callable
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
-from synapse_tui.git_changes import REST, SHARE, ChangeCounter, FolderChange, count, parse_numstat
-
-ENVIRON = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+from synapse_tui.git_changes import (
+    CALM_REST,
+    CREDIT,
+    REST,
+    SHARE,
+    WHOLE_REST,
+    Activity,
+    ChangeCounter,
+    FolderChange,
+    parse_numstat,
+)
+from synapse_tui.worktrees import changes
+from synapse_tui.worktrees.changes import LineCounter
+from tests.worktree_kit import ENVIRON, add, commit, make_repository
 
 
 def git(folder: Path, *arguments: str) -> None:
@@ -30,30 +40,76 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_changed_lines_are_counted_by_file_the_largest_first(repository: Path) -> None:
+def test_changed_lines_are_counted_by_file_the_largest_first(repository: Path) -> None:
     (repository / "small.py").write_text("one\n2\n")
     (repository / "large.py").write_text("one\ntwo\n" + "more\n" * 5)
     (repository / "gone.py").unlink()
-    change = await count(repository, ENVIRON)
-    assert change == FolderChange((("large.py", 5, 0), ("gone.py", 0, 2), ("small.py", 1, 1)))
-    assert (change.added, change.removed) == (6, 3)
+    (repository / "new.py").write_text("1\n2\n3\n")
+    change = LineCounter(repository, ENVIRON).count()
+    files = (("large.py", 5, 0), ("new.py", 3, 0), ("gone.py", 0, 2), ("small.py", 1, 1))
+    assert change == FolderChange(files)
+    assert (change.added, change.removed) == (9, 3)
 
 
-async def test_a_folder_without_a_commit_has_no_counts(tmp_path: Path) -> None:
-    assert await count(tmp_path, ENVIRON) is None
-    assert await count(tmp_path / "missing", ENVIRON) is None
+def test_a_folder_without_a_commit_has_no_counts(tmp_path: Path) -> None:
+    assert LineCounter(tmp_path, ENVIRON).count() is None
+    assert LineCounter(tmp_path / "missing", ENVIRON).count() is None
 
 
-async def test_counting_runs_no_program_of_the_repository(repository: Path) -> None:
-    ran = repository / "ran"
-    for key in ("core.fsmonitor", "diff.external", "diff.x.textconv"):
-        git(repository, "config", key, f"touch {ran}; false")
-    (repository / ".gitattributes").write_text("*.py diff=x\n")
-    (repository / "small.py").write_text("changed\n")
-    change = await count(repository, ENVIRON)
+def test_only_what_was_written_is_looked_at(repository: Path) -> None:
+    (repository / "small.py").write_text("one\n2\n")
+    (repository / ".gitignore").write_text("*.log\n")
+    counter = LineCounter(repository, ENVIRON)
+    first = counter.count()
+    for name in ("small.py", "large.py", "new.py", "unseen.py", "run.log"):
+        (repository / name).write_text("1\n")
+    (repository / "large.py").chmod(0o755)
+    written = [repository / name for name in ("large.py", "new.py", "run.log", "never-made.py")]
+    change = counter.count([*written, repository.parent / "elsewhere.py"], whole=False)
+    assert first == FolderChange((("small.py", 1, 1), (".gitignore", 1, 0)))
+    counted = {"large.py": (1, 2), "small.py": (1, 2), ".gitignore": (1, 0), "new.py": (1, 0)}
     assert change is not None
-    assert change.files[0][0] == "small.py"
-    assert not ran.exists()
+    assert {path: (added, removed) for path, added, removed in change.files} == counted
+    (repository / "new.py").unlink()
+    again = counter.count(whole=False)
+    assert again is not None
+    assert {path for path, *_counts in again.files} == counted.keys() - {"new.py"}
+    assert not (repository / ".git" / "index.lock").exists()
+
+
+def test_after_a_commit_everything_is_looked_at(repository: Path) -> None:
+    (repository / "small.py").write_text("one\n2\n")
+    counter = LineCounter(repository, ENVIRON)
+    counter.count()
+    git(repository, "commit", "-qam", "more")
+    assert counter.count(whole=False) == FolderChange()
+
+
+def test_in_a_folder_below_only_that_folder_counts(repository: Path) -> None:
+    below = repository / "src"
+    below.mkdir()
+    (below / "a.py").write_text("1\n")
+    (repository / "small.py").write_text("one\n2\n")
+    assert LineCounter(below, ENVIRON).count() == FolderChange((("a.py", 1, 0),))
+
+
+def test_what_a_worktree_has_committed_counts_too(tmp_path: Path) -> None:
+    tree = add(make_repository(tmp_path / "shop"), "alice")
+    commit(tree.path, a_py="ONE\ntwo\nthree\n")
+    (tree.path / "b.py").write_text("one\n")
+    assert LineCounter(tree.path, ENVIRON).count() == FolderChange((("a.py", 1, 1), ("b.py", 0, 2)))
+
+
+def test_very_many_changes_are_counted_by_the_index_of_the_folder(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "MOST_PATHS", 1)
+    (repository / "small.py").write_text("one\n2\n")
+    (repository / "large.py").write_text("one\n2\n")
+    counter = LineCounter(repository, ENVIRON)
+    change = counter.count()
+    assert change == FolderChange((("large.py", 1, 1), ("small.py", 1, 1)))
+    assert counter.count([repository / "gone.py"], whole=False) == change
 
 
 def test_binary_files_have_no_lines() -> None:
@@ -64,13 +120,18 @@ class Counting:
     """Counts that take as long as the test says."""
 
     def __init__(self) -> None:
-        self.now, self.takes, self.counted = 100.0, 0.0, list[Path]()
+        self.now, self.takes = 100.0, 0.0
+        self.counted: list[tuple[Path, set[Path], bool]] = []
 
-    async def __call__(self, folder: Path) -> FolderChange | None:
-        self.counted.append(folder)
+    async def __call__(self, folder: Path, touched: Collection[Path], whole: bool) -> FolderChange | None:
+        self.counted.append((folder, set(touched), whole))
         self.now += self.takes
         await asyncio.sleep(0)
         return FolderChange((("a", len(self.counted), 0),))
+
+    @property
+    def folders(self) -> list[Path]:
+        return [folder for folder, *_how in self.counted]
 
 
 @pytest.fixture
@@ -78,32 +139,66 @@ def counting() -> Counting:
     return Counting()
 
 
+@pytest.fixture
+def counter(counting: Counting) -> ChangeCounter:
+    return ChangeCounter(counting, lambda: counting.now)
+
+
 ONE, OTHER = Path("/one"), Path("/other")
-Count = Callable[[Path], Awaitable[FolderChange | None]]
+IDLE = Activity()
 
 
-async def test_a_folder_is_counted_again_only_after_a_while(counting: Counting) -> None:
-    counter = ChangeCounter(counting, lambda: counting.now)
-    assert await counter.look([ONE, OTHER, ONE])
-    assert counting.counted == [ONE, OTHER]
-    assert not await counter.look([ONE])
+async def test_where_something_happens_is_counted_often_elsewhere_rarely(
+    counting: Counting, counter: ChangeCounter
+) -> None:
+    assert await counter.look({ONE: IDLE, OTHER: IDLE})
+    assert counting.folders == [ONE, OTHER]
+    assert not await counter.look({ONE: IDLE, OTHER: IDLE})
     counting.now += REST
-    assert counter.due(ONE)
-    assert await counter.look([ONE])
+    busy = {ONE: Activity(7), OTHER: IDLE}
+    assert counter.due(ONE, busy[ONE])
+    assert not counter.due(OTHER, IDLE)
+    assert await counter.look(busy)
     assert counter.get(ONE) == FolderChange((("a", 3, 0),))
+    counting.now += CALM_REST
+    await counter.look(busy)
+    assert counting.folders[3:] == [OTHER, ONE]
+    assert [whole for *_which, whole in counting.counted] == [True, True, False, False, False]
 
 
-async def test_where_counting_takes_long_it_is_done_rarely(counting: Counting) -> None:
-    counter = ChangeCounter(counting, lambda: counting.now)
-    counting.takes = 2.0
-    await counter.look([ONE])
-    counting.now += SHARE * counting.takes - 1
-    assert not counter.due(ONE)
-    counting.now += 1
-    assert counter.due(ONE)
+async def test_what_hooks_report_is_counted(counting: Counting, counter: ChangeCounter) -> None:
+    await counter.look({ONE: IDLE, OTHER: IDLE})
+    counter.touch(ONE / "x.py")
+    counting.now += REST
+    await counter.look({ONE: IDLE, OTHER: IDLE})
+    assert counting.counted[2:] == [(ONE, {ONE / "x.py"}, False)]
 
 
-async def test_counts_never_run_at_the_same_time(counting: Counting) -> None:
-    counter = ChangeCounter(counting, lambda: counting.now)
-    await asyncio.gather(counter.look([ONE]), counter.look([OTHER]))
-    assert counting.counted == [ONE]
+async def test_all_is_counted_at_the_end_of_a_turn_and_now_and_then(
+    counting: Counting, counter: ChangeCounter
+) -> None:
+    for drawn, ended in ((1, 0.0), (2, 0.0), (3, 5.0), (4, 5.0)):
+        await counter.look({ONE: Activity(drawn, ended)})
+        counting.now += REST
+    counting.now += WHOLE_REST
+    await counter.look({ONE: Activity(4, 5.0)})
+    assert [whole for *_which, whole in counting.counted] == [True, False, True, False, True]
+
+
+async def test_counts_of_all_folders_together_take_a_hundredth_of_the_time(
+    counting: Counting, counter: ChangeCounter
+) -> None:
+    counting.takes = 0.2
+    began, folders = counting.now, [Path(f"/{number}") for number in range(10)]
+    for second in range(3600):
+        counting.now = max(counting.now, began + second)
+        await counter.look({folder: Activity(second, second // 60) for folder in folders})
+    taken = counting.takes * len(counting.counted)
+    assert taken <= (counting.now - began + CREDIT) / SHARE + counting.takes
+    counts = [counting.folders.count(folder) for folder in folders]
+    assert max(counts) - min(counts) <= 1, "a folder is forgotten"
+
+
+async def test_counts_never_run_at_the_same_time(counting: Counting, counter: ChangeCounter) -> None:
+    await asyncio.gather(counter.look({ONE: IDLE}), counter.look({OTHER: IDLE}))
+    assert counting.folders == [ONE]
