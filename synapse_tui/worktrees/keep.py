@@ -66,7 +66,8 @@ def snapshot(repository: Repository, folder: Path) -> str:
     """
     git = repository.git.at(folder)
     head = git.run("rev-parse", "HEAD").strip()
-    if not repository.changed(folder):
+    changed = repository.changed(folder)
+    if not changed:
         return head
     index = Path(git.run("rev-parse", "--path-format=absolute", "--git-path", "index").strip())
     with TemporaryDirectory(prefix="synapse-index-") as temporary:
@@ -74,8 +75,10 @@ def snapshot(repository: Repository, folder: Path) -> str:
         shutil.copy2(index, copy)  # with its time, by which git tells changes of the same second
         extra = {"GIT_INDEX_FILE": str(copy), **_WHO}
         status, staged = git.call("write-tree", extra=extra, expected=(0, 128))
-        git.run("add", "-A", "--", ":/", extra=extra)
+        repository.stage(folder, changed, extra)
         tree = git.run("write-tree", extra=extra).strip()
+    if tree == git.run("rev-parse", "HEAD^{tree}").strip() and (status or staged.strip() == tree):
+        return head
     parents = ["-p", head]
     if status == 0 and staged.strip() not in (tree, git.run("rev-parse", "HEAD^{tree}").strip()):
         commit = git.run("commit-tree", staged.strip(), "-p", head, "-m", "staged", extra=_WHO).strip()
@@ -164,13 +167,17 @@ def remove(repository: Repository, tree: Worktree, why: str) -> Kept:
         running = None if tree.missing else next(processes_in(tree.path), None)
         if running is not None:
             raise WorktreeError(f"process {running} runs in {tree.path}", "end it first")
-        trash = None if tree.missing else _free_trash(tree.path)
+        trash = None if tree.missing and not _has_submodules(tree) else _free_trash(tree.path)
         held = keep(repository, tree, why, str(trash or ""))
         repository.unlock(tree)
         if trash is not None:
             try:
-                trash.parent.mkdir(exist_ok=True)
-                tree.path.rename(trash)
+                trash.parent.mkdir(parents=True, exist_ok=True)
+                if tree.missing:
+                    trash.mkdir()
+                else:
+                    tree.path.rename(trash)
+                _keep_submodules(repository, tree, trash)
             except OSError as error:
                 raise WorktreeError(f"{tree.path} cannot be moved to {trash}: {error.strerror}") from error
         repository.git.run("worktree", "remove", "--force", str(tree.path))
@@ -179,6 +186,33 @@ def remove(repository: Repository, tree: Worktree, why: str) -> Kept:
             ref = f"refs/heads/{tree.branch}"
             repository.git.call("update-ref", "-d", ref, held.head, expected=(0, 1, 128))
         return held
+
+
+def _keep_submodules(repository: Repository, tree: Worktree, trash: Path) -> None:
+    """Give each submodule its own git folder, which git deletes with the worktree's.
+
+    A submodule that cannot be found stays together: all of them are then in `.git-modules` in the trash.
+    """
+    modules = tree.gitdir / "modules"
+    for config in sorted(modules.rglob("config")):
+        gitdir = config.parent
+        if not (gitdir / "HEAD").is_file():  # moved with the one that it is within, or no git folder
+            continue
+        words = ("config", "--file", str(config))  # from elsewhere: git goes where `core.worktree` points
+        worktree = repository.git.run(*words, "core.worktree", expected=(0, 1)).rstrip("\n")
+        if worktree:
+            repository.git.run(*words, "--unset", "core.worktree")
+        path = Path(os.path.normpath(gitdir / worktree))
+        link = trash / os.path.relpath(path, tree.path) / ".git"
+        if path != tree.path and path.is_relative_to(tree.path) and link.is_file():
+            link.unlink()
+            shutil.move(gitdir, link)
+    if _has_submodules(tree):
+        shutil.move(modules, trash / ".git-modules")
+
+
+def _has_submodules(tree: Worktree) -> bool:
+    return any((tree.gitdir / "modules").rglob("HEAD"))
 
 
 def _free_trash(path: Path) -> Path:

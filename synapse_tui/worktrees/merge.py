@@ -140,8 +140,9 @@ def merge(
                 "commit them, or give --commit MESSAGE",
             )
         if left:
-            git.run("add", "-A", "--", ":/")
-            git.run("commit", "-q", "-m", commit)
+            repository.stage(tree.path, left)
+            if not git.succeeds("diff-index", "--cached", "--quiet", "HEAD"):
+                git.run("commit", "-q", "-m", commit)
         if not git.succeeds("merge-base", "--is-ancestor", onto, "HEAD"):
             conflicts = _bring_in(repository, tree, onto)
             if conflicts:
@@ -185,7 +186,9 @@ def _bring_in(repository: Repository, tree: Worktree, onto: str) -> tuple[str, .
     )
     if status == 0:
         return ()
-    return tuple(dict.fromkeys(git.paths("diff", "--name-only", "-z", "--diff-filter=U")))
+    return tuple(
+        dict.fromkeys(git.paths("diff", "--name-only", "-z", "--diff-filter=U", "--ignore-submodules=dirty"))
+    )
 
 
 def _check_free(repository: Repository, folder: Path, paths: Sequence[str]) -> None:

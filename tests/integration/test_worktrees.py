@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from synapse_tui.events import Notice
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
 from synapse_tui.worktrees import keep
-from synapse_tui.worktrees.changes import read_changes
+from synapse_tui.worktrees.changes import LineCounter, read_changes
 from synapse_tui.worktrees.merge import Conflict, difference, is_merged, merge
 from synapse_tui.worktrees.trees import INCLUDE, TRASH, Repository, in_main_folder
 from tests.command_line import Result, call
@@ -91,47 +92,155 @@ def test_files_that_git_does_not_know_are_copied_where_they_are_wanted(repositor
     assert (made.tree.path / "a.py").read_text() == "one\ntwo\nthree\n"
 
 
-def test_nothing_of_a_hostile_repository_runs(repository: Repository, tmp_path: Path) -> None:
-    top, ran = repository.top, tmp_path / "ran"
-    run = f"touch {ran}; cat"
-    (top / ".gitattributes").write_text("*.py filter=evil diff=evil merge=evil\n")
-    commit(top)
-    for key in ("filter.evil.clean", "filter.evil.smudge", "diff.evil.textconv", "diff.evil.command"):
-        git(top, "config", key, run)
-    git(top, "config", "filter.evil.required", "true")
-    for key in (
-        "merge.evil.driver",
-        "core.editor",
-        "diff.external",
-        "core.fsmonitor",
-        "gpg.program",
-        "core.pager",
-    ):
-        git(top, "config", key, f"touch {ran}; false")
-    git(top, "config", "commit.gpgsign", "true")
-    hooks = top / ".git" / "hooks"
-    hooks.mkdir(exist_ok=True)
-    for name in (
-        "post-checkout",
-        "pre-commit",
-        "post-commit",
-        "post-merge",
-        "commit-msg",
-        "reference-transaction",
-    ):
-        (hooks / name).write_text(f"#!/bin/sh\ntouch {ran}\n")
-        (hooks / name).chmod(0o755)
+class Hostile:
+    """A repository, with a submodule, that names a program wherever its configuration can name one.
+
+    Each leaves a mark with its name.
+    """
+
+    HOOKS = (
+        *("applypatch-msg", "commit-msg", "fsmonitor-watchman", "post-applypatch", "post-checkout"),
+        *("post-commit", "post-index-change", "post-merge", "post-rewrite", "pre-applypatch", "pre-auto-gc"),
+        *("pre-commit", "pre-merge-commit", "pre-rebase", "prepare-commit-msg", "reference-transaction"),
+    )
+    FAILING = (
+        *(
+            "core.editor",
+            "sequence.editor",
+            "core.fsmonitor",
+            "core.pager",
+            "core.askpass",
+            "core.sshcommand",
+        ),
+        *("core.gitproxy", "pager.diff", "pager.status", "diff.external", "credential.helper", "gpg.program"),
+        *("gpg.ssh.program", "gpg.x509.program", "gpg.ssh.defaultkeycommand", "merge.evil.driver"),
+        *("remote.origin.uploadpack", "trailer.sign.command", "interactive.difffilter"),
+    )
+    FILTERS = (
+        *("filter.evil.clean", "filter.evil.smudge", "filter.included.smudge"),
+        *("diff.evil.textconv", "diff.evil.command"),
+    )
+    SWITCHES = (
+        *(
+            "filter.evil.required",
+            "filter.line.required",
+            "commit.gpgsign",
+            "tag.gpgsign",
+            "log.showsignature",
+        ),
+        *("merge.verifysignatures", "status.submodulesummary", "submodule.recurse", "rerere.enabled"),
+    )
+
+    def __init__(self, folder: Path) -> None:
+        self.marks = folder / "marks"
+        self.marks.mkdir()
+        library = make_repository(folder / "library")
+        self.repository = make_repository(folder / "shop")
+        self.top = self.repository.top
+        git(self.top, *LOCAL, "submodule", "-q", "add", str(library.top), "lib")
+        commit(self.top, "with a submodule")
+
+    @property
+    def ran(self) -> list[str]:
+        return sorted(path.name for path in self.marks.iterdir())
+
+    def arm(self) -> None:
+        attributes = "*.py filter=evil diff=evil merge=evil\n*.txt filter=line\n*.md filter=included\n"
+        for top in (self.top, self.top / "lib"):
+            gitdir = Path(git(top, "rev-parse", "--absolute-git-dir").strip())
+            self._arm(top, gitdir)
+            with (gitdir / "info" / "attributes").open("a") as file:
+                file.write(attributes)
+
+    def _arm(self, top: Path, gitdir: Path) -> None:
+        where = top.name
+        (gitdir / "info").mkdir(exist_ok=True)
+        included = gitdir / "included"
+        git(top, "config", "include.path", str(included))
+        git(top, "config", "diff.submodule", "diff")
+        for key in self.SWITCHES:
+            git(top, "config", key, "true")
+        for key in self.FAILING:
+            git(top, "config", key, f"{self._mark(where, key)}; false")
+        for key in self.FILTERS:
+            file = ("-f", str(included)) if ".included." in key else ()
+            git(top, "config", *file, key, f"{self._mark(where, key)}; cat")
+        git(top, "config", "filter.line.process", f"{self._mark(where, 'process')}; false")
+        for alias in ("status", "diff", "add", "commit", "merge", "config", "worktree", "rev-parse"):
+            git(top, "config", f"alias.{alias}", f"!{self._mark(where, f'alias-{alias}')}")
+        for hooks in (gitdir / "hooks", gitdir / "more-hooks"):
+            hooks.mkdir(exist_ok=True)
+            for name in self.HOOKS:
+                (hooks / name).write_text(f"#!/bin/sh\n{self._mark(where, name)}\n")
+                (hooks / name).chmod(0o755)
+        git(top, "config", "core.hooksPath", str(gitdir / "more-hooks"))
+        # configured last: git itself would run it
+        git(top, "config", "core.fsmonitor", f"{self._mark(where, 'fsmonitor')}; false")
+
+    def _mark(self, where: str, name: str) -> str:
+        return f"touch {self.marks}/{where}-{name}"
+
+    def forget(self) -> None:
+        for mark in self.marks.iterdir():
+            mark.unlink()
+
+
+LOCAL = ("-c", "protocol.file.allow=always")
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Hostile:
+    return Hostile(tmp_path)
+
+
+def same_size(path: Path) -> None:
+    """Change a file so that git has to read it to know."""
+    path.write_bytes(path.read_bytes().swapcase())
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+
+
+def test_the_hostile_repository_is_one(hostile: Hostile) -> None:
+    hostile.arm()
+    same_size(hostile.top / "a.py")
+    git(hostile.top, "status", check=False)
+    git(hostile.top, "commit", "-am", "x", check=False)
+    for mark in ("shop-fsmonitor", "shop-filter.evil.clean", "lib-fsmonitor", "shop-post-index-change"):
+        assert mark in hostile.ran
+
+
+def test_nothing_of_a_hostile_repository_runs(hostile: Hostile) -> None:
+    repository, top = hostile.repository, hostile.top
     tree = add(repository, "alice")
+    git(tree.path, *LOCAL, "submodule", "-q", "update", "--init")
+    hostile.arm()
+    modules = tree.gitdir / "modules" / "lib"
+    hostile._arm(tree.path / "lib", modules)
+    (modules / "info" / "attributes").write_text("* filter=evil diff=evil\n")
+    hostile.forget()
+    bob = add(repository, "bob")
     (tree.path / "a.py").write_text("ONE\ntwo\nthree\n")
-    (tree.path / "new.py").write_text("new\n")
+    (bob.path / "a.py").write_text("bob\ntwo\nthree\n")
+    for name in ("new.py", "new.txt", "new.md"):
+        (tree.path / name).write_text("new\n")
+    for folder in (tree.path / "lib", top / "lib"):
+        same_size(folder / "a.py")
     (top / "b.py").write_text("one\ntwo\nTHREE\n")
+    for folder in (tree.path, top):
+        counter = LineCounter(folder, ENVIRON)
+        assert counter.count()
+        assert counter.count([folder / "a.py", folder / "new.md", folder / "lib"], whole=False)
+    assert "lib" in repository.changed(tree.path)
     assert "+ONE" in difference(repository, tree, keep.snapshot(repository, tree.path))
-    foreseen(repository)
+    assert read_changes(tree.path, ENVIRON).conflicts
+    assert read_changes(top, ENVIRON).files
     keep.keep(repository, tree, "test")
-    repository.git.run("commit", "-qam", "base moves")
-    assert merge(repository, tree, commit="work").commit
+    repository.git.run("commit", "-qm", "base moves", "--", "b.py")
+    assert merge(repository, tree, commit="work", squash=True).commit
+    (bob.path / "b.py").write_text("bob\n")
+    assert merge(repository, bob, commit="other work").conflicts
     keep.remove(repository, repository.tree("alice"), "test")
-    assert not ran.exists()
+    keep.restore(repository, keep.find_kept(repository, "alice"))
+    assert not hostile.ran
     assert (top / "a.py").read_text() == "ONE\ntwo\nthree\n"
     assert (top / "b.py").read_text() == "one\ntwo\nTHREE\n"
 
@@ -262,6 +371,68 @@ def test_everything_comes_back_after_it_was_discarded(repository: Repository) ->
     assert (back.path / "a.py").read_text() == "committed\n"
     assert (back.path / "b.py").read_text() == "not staged\n"
     assert git(back.path, "status", "--porcelain") == " M b.py\n?? new.py\n"
+
+
+def test_what_is_in_a_submodule_outlives_the_worktree(hostile: Hostile) -> None:
+    """git keeps the commits of a worktree's submodule in the worktree's own git folder."""
+    repository = hostile.repository
+    tree = add(repository, "alice")
+    git(tree.path, *LOCAL, "submodule", "-q", "update", "--init")
+    git(tree.path / "lib", "config", "user.name", "a")
+    git(tree.path / "lib", "config", "user.email", "a@b")
+    commit(tree.path / "lib", "only here", a_py="in the submodule\n")
+    (tree.path / "lib" / "new.py").write_text("not committed\n")
+    assert "lib" in repository.changed(tree.path)
+    one = keep.remove(repository, tree, "discarded")
+    assert not tree.gitdir.exists()
+    assert git(Path(one.trash) / "lib", "show", "HEAD:a.py") == "in the submodule\n"
+    assert git(Path(one.trash) / "lib", "status", "--porcelain") == "?? new.py\n"
+
+
+def test_commits_of_submodules_of_a_folder_that_is_gone_are_kept(hostile: Hostile) -> None:
+    repository = hostile.repository
+    tree = add(repository, "alice")
+    git(tree.path, *LOCAL, "submodule", "-q", "update", "--init")
+    head = git(tree.path / "lib", "rev-parse", "HEAD").strip()
+    shutil.rmtree(tree.path)
+    one = keep.remove(repository, repository.tree("alice"), "gone")
+    found = Path(one.trash) / ".git-modules" / "lib"
+    assert git(found, "--git-dir=.", "cat-file", "-t", head) == "commit\n"
+
+
+def test_repositories_within_a_worktree_are_in_nobodys_way(repository: Repository) -> None:
+    tree = add(repository, "alice")
+    (tree.path / "new.py").write_text("new\n")
+    empty = tree.path / "empty"
+    empty.mkdir()
+    git(empty, "init", "-q")
+    (empty / "x.py").write_text("x\n")
+    make_repository(tree.path / "other")
+    assert "+new" in difference(repository, tree, keep.snapshot(repository, tree.path))
+    assert merge(repository, tree, commit="work").commit
+    assert git(repository.top, "ls-files").split() == [".gitignore", "a.py", "b.py", "new.py"]
+    assert not merge(repository, repository.tree("alice"), commit="nothing").commit
+    one = keep.remove(repository, repository.tree("alice"), "discarded")
+    assert (Path(one.trash) / "empty" / "x.py").read_text() == "x\n"
+
+
+def test_a_folder_that_became_a_link_or_a_file_is_kept_as_it_is(repository: Repository) -> None:
+    tree = add(repository, "alice")
+    for name in ("one", "two"):
+        (tree.path / name).mkdir()
+        (tree.path / name / "x.py").write_text("x\n")
+    commit(tree.path)
+    for name in ("one", "two"):
+        (tree.path / name / "x.py").unlink()
+        (tree.path / name).rmdir()
+    (tree.path / "one").symlink_to(repository.top)
+    (tree.path / "two").write_text("a file now\n")
+    (tree.path / "a.py").unlink()
+    (tree.path / "a.py").mkdir()
+    (tree.path / "a.py" / "x").write_text("a folder now\n")
+    now = keep.snapshot(repository, tree.path)
+    found = git(tree.path, "ls-tree", "-r", "--name-only", now).split()
+    assert found == [".gitignore", "a.py/x", "b.py", "one", "two"]
 
 
 def test_a_worktree_in_which_a_program_runs_is_not_removed(repository: Repository) -> None:
