@@ -1,12 +1,13 @@
 """How many lines agents have changed in their folders, and when that is counted again.
 
-All counts together take at most a hundredth of a core: after each, none is made for a multiple of the time
-that it took. What was written is counted often, which looks at nothing else; a whole folder only at first, at
-the end of a turn, and now and then.
+All counts together take at most a hundredth of a core: after each, none is made for a multiple of the CPU
+time that it took. What was written is counted often, which looks at nothing else; a whole folder only at
+first, at the end of a turn, and now and then.
 """
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
@@ -17,7 +18,7 @@ from synapse_tui.dataclass import dataclass
 REST = 10.0  # minimum seconds between two counts of a folder in which something happens
 CALM_REST = 60.0  # between two counts of a folder in which no agent does anything
 WHOLE_REST = 600.0  # between two counts of a whole folder while no turn ends there
-SHARE = 100  # times the duration of a count that pass before the next one of any folder
+SHARE = 120  # times the CPU time of a count's git that pass before the next one of any folder
 CREDIT = 10.0  # seconds of that which may be owed while folders are counted one after the other
 
 
@@ -80,20 +81,29 @@ class _Folder:
     touched: set[Path] = field(default_factory=set)
 
 
+def _spent() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 class ChangeCounter:
     """The last counts of folders; `look` counts again, one folder at a time, those whose counts are old.
 
     Args:
         count: Counts a folder: the paths that were written, and those of earlier counts; or the whole folder.
+        clock: Seconds.
+        spent: CPU seconds of the processes that have been started and have ended.
     """
 
     def __init__(
         self,
         count: Callable[[Path, Collection[Path], bool], Awaitable[FolderChange | None]],
         clock: Callable[[], float] = monotonic,
+        spent: Callable[[], float] | None = None,
     ) -> None:
         self._count = count
         self._clock = clock
+        self._spent = spent or _spent
         self._folders: dict[Path, _Folder] = {}
         self._owed = 0.0  # the time until which no more may be counted
         self._busy = False
@@ -143,8 +153,11 @@ class ChangeCounter:
         whole = activity.ended > known.activity.ended or began - known.whole >= WHOLE_REST
         before, touched = known.change, known.touched
         known.activity, known.touched = activity, set()
+        spent = self._spent()
         known.change = await self._count(folder, touched, whole)
         now = self._clock()
+        # An agent that ended meanwhile counts with all that it ever took.
+        took = min(self._spent() - spent, now - began)
         known.counted, known.whole = now, now if whole else known.whole
-        self._owed = max(self._owed, began) + SHARE * (now - began)
+        self._owed = max(self._owed, began) + SHARE * took
         return known.change != before

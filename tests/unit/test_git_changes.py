@@ -141,7 +141,7 @@ def counting() -> Counting:
 
 @pytest.fixture
 def counter(counting: Counting) -> ChangeCounter:
-    return ChangeCounter(counting, lambda: counting.now)
+    return ChangeCounter(counting, lambda: counting.now, lambda: counting.now)
 
 
 ONE, OTHER = Path("/one"), Path("/other")
