@@ -26,7 +26,7 @@ from synapse_tui.actions import Place
 from synapse_tui.errors import SynapseError
 from synapse_tui.language import tr
 from synapse_tui.widgets.error_handling import FaultTolerant, Reporter
-from synapse_tui.widgets.option_lists import Choices
+from synapse_tui.widgets.option_lists import Check, Choices
 from synapse_tui.widgets.painting import DimScreen, WholeCompositor
 from synapse_tui.widgets.segment_bar import HintBar
 
@@ -219,7 +219,7 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
 
 
 class Form(Dialog[Result]):
-    """A dialog with fields; Enter in a field or the button labelled `VERB` submits it."""
+    """A dialog with fields; Enter in a field or a box, or the button labelled `VERB`, submits it."""
 
     VERB: ClassVar[str] = ""
     VARIANT: ClassVar[ButtonVariant] = "primary"
@@ -238,6 +238,7 @@ class Form(Dialog[Result]):
             self.action_leave()
 
     @on(Input.Submitted)
+    @on(Check.Submitted)
     def _entered(self) -> None:
         self.submit()
 

@@ -43,7 +43,15 @@ class Choice:
 
 
 class Check(Checkbox):
-    """A box to check, drawn as those of a `Checklist`."""
+    """A box to check, drawn as those of a `Checklist`: Space or a click checks it, Enter submits the form."""
+
+    BINDINGS: ClassVar = [("enter", "submit", "Submit")]
+
+    class Submitted(Message):
+        pass
+
+    def action_submit(self) -> None:
+        self.post_message(self.Submitted())
 
     @property
     def _button(self) -> Content:

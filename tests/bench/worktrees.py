@@ -32,8 +32,8 @@ def make(folder: Path, files: int) -> list[Path]:
         if number % PER_FOLDER == 0:
             path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"number = {number}\n" * 20)
+    git(repository.top, "config", "gc.autoDetach", "false")
     commit(repository.top, "many files")
-    git(repository.top, "gc", "-q")
     return [repository.add(f"agent-{number}").tree.path for number in range(TREES)]
 
 

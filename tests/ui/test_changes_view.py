@@ -84,7 +84,7 @@ async def test_conflicts_are_handed_to_the_agent(tmp_path: Path) -> None:
         await until(lambda: shown(app))
         await pilot.press("m")
         await until(lambda: isinstance(app.screen, MergeForm) and app.screen.ready)
-        await pilot.press("tab", "enter")
+        await pilot.press("enter")
         await until(lambda: at_main(app))
         assert (top / "a.py").read_text() == "main\ntwo\nthree\n"
         assert "<<<<<<<" in (codex / "a.py").read_text()
