@@ -1,16 +1,20 @@
-"""The changes of an agent: files and hunks, the forecast of conflicts, and merging a worktree."""
+"""The changes of an agent: files, hunks, remarks on lines, the forecast, and what becomes of it all."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatch
+from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple, TypeVar
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
@@ -20,22 +24,43 @@ from synapse_tui.language import tr
 from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.option_lists import Check, Choices
 from synapse_tui.widgets.text import plural, printable
+from synapse_tui.worktrees import keep, merge
 from synapse_tui.worktrees.changes import Changes, FileDiff, read_changes
-from synapse_tui.worktrees.merge import Conflict, Merged, merge
-from synapse_tui.worktrees.trees import Repository
+from synapse_tui.worktrees.trees import Repository, Worktree
 
-from .dialog import Dialog, Form, label
+from .dialog import Confirm, Dialog, Form, label
 from .shell import Shell
 
 WIDE = 110  # width from which the hunks are beside the files
 MOST_LINES = 2000  # lines of a file's changes that are shown
+MOST_COLOURED = 300  # lines of them that have the colours of their language: a few milliseconds
 _STYLES = {"+": "$add on $add-ground", "-": "$del on $del-ground", "@": "$accent", "\\": "$faint"}
+_GROUNDS = {"+": "on $add-ground", "-": "on $del-ground"}
+Result = TypeVar("Result")
+_HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)")
+
+
+class Remark(NamedTuple):
+    """What a person says of a line.
+
+    Attributes:
+        path: The file.
+        number: The number of the line in the file as it is now, or of the one that followed a removed line.
+        line: The line, with its sign.
+        text: The remark.
+    """
+
+    path: str
+    number: int
+    line: str
+    text: str
 
 
 class ChangesActions:
     def __init__(self, app: Shell) -> None:
         self._app = app
         self._host = app.host
+        self._reviews: dict[str, Review] = {}
 
     def action_changes(self, agent_id: str = "") -> None:
         main = self._app.main
@@ -43,86 +68,136 @@ class ChangesActions:
         if session is None:
             self._app.notice("no agent is open", "warning")
             return
-        folder, name = session.cwd, self._app.label(session.agent_id)
+        agent_id = session.agent_id
+        self._reviews = {key: review for key, review in self._reviews.items() if key in self._host.agents}
+        review = self._reviews.get(agent_id)
+        if review is None or review.folder != session.cwd:
+            review = self._reviews[agent_id] = Review(self._app, agent_id, session.cwd)
+        self._app.ask(ChangesView(review), self._app.notice)
 
-        async def read() -> Changes:
-            return await asyncio.to_thread(read_changes, folder, os.environ)
 
-        async def merge_it(commit: str, *, squash: bool) -> str:
-            return await self._merge(session.agent_id, folder, commit, squash=squash)
+class Review:
+    """What an agent has changed, and what a person does with it; remarks stay until they are sent."""
 
-        self._app.ask(ChangesView(name, read, merge_it), self._app.notice)
+    def __init__(self, app: Shell, agent_id: str, folder: Path) -> None:
+        self._app = app
+        self._host = app.host
+        self._agent_id = agent_id
+        self.folder = folder
+        self.remarks: list[Remark] = []
 
-    async def _merge(self, agent_id: str, folder: Path, commit: str, *, squash: bool) -> str:
-        """Merge an agent's worktree, or have the agent resolve conflicts; return what came of it."""
+    @property
+    def name(self) -> str:
+        return self._app.label(self._agent_id)
 
-        def work() -> Merged | None:
-            repository = Repository(folder, os.environ)
-            tree = repository.tree_at(folder)
-            return None if tree is None else merge(repository, tree, squash=squash, commit=commit)
+    async def read(self) -> Changes:
+        return await asyncio.to_thread(read_changes, self.folder, os.environ)
 
-        done = await asyncio.to_thread(work)
-        name = self._app.label(agent_id)
+    async def commit(self, message: str) -> str:
+        done = await self._in_tree(lambda repository, tree: merge.commit(repository, tree, message))
+        return (
+            tr(f"the work of {self.name} is committed") if done else tr(f"{self.name} has nothing to commit")
+        )
+
+    async def merge(self, commit: str, *, squash: bool) -> str:
+        """Merge the worktree, or have the agent resolve conflicts; return what came of it."""
+        done = await self._in_tree(
+            lambda repository, tree: merge.merge(repository, tree, squash=squash, commit=commit)
+        )
         if done is None:
-            return tr(f"{name} has no worktree")
+            return tr(f"{self.name} has no worktree")
         if done.conflicts:
             files = ", ".join(done.conflicts)
             text = (
                 f"{done.onto} was merged into your worktree and conflicts in {files}. Resolve the conflicts "
                 "and commit; do not abort or reset the merge."
             )
-            await self._host.send(agent_id, text)
-            return tr(f"{name} was asked to resolve conflicts in {files}; merge again afterwards")
+            await self._host.send(self._agent_id, text)
+            return tr(f"{self.name} was asked to resolve conflicts in {files}; merge again afterwards")
         if not done.commit:
-            return tr(f"{done.onto} has all of {name} already")
-        return tr(f"{done.onto} has the work of {name} now")
+            return tr(f"{done.onto} has all of {self.name} already")
+        return tr(f"{done.onto} has the work of {self.name} now")
+
+    async def discard(self) -> str:
+        """Close the agent, and remove its worktree and branch; all of it is kept."""
+        name = self.name
+        await self._host.close(self._agent_id)
+        kept = await self._in_tree(lambda repository, tree: keep.remove(repository, tree, "discarded"))
+        if kept is None:
+            return tr(f"{name} has no worktree")
+        return tr(
+            f"the worktree of {name} is discarded; 'synapse worktree keep --restore {kept.name}' undoes it"
+        )
+
+    async def _in_tree(self, work: Callable[[Repository, Worktree], Result]) -> Result | None:
+        def find() -> Result | None:
+            repository = Repository(self.folder, os.environ)
+            tree = repository.tree_at(self.folder)
+            return None if tree is None else work(repository, tree)
+
+        return await asyncio.to_thread(find)
+
+    def remark(self, remark: Remark) -> None:
+        """Note what is said of a line in place of what was said of it before; nothing if it is empty."""
+        others = [each for each in self.remarks if each[:3] != remark[:3]]
+        self.remarks = [*others, remark] if remark.text else others
+
+    async def send(self) -> str:
+        """Send all remarks as one message."""
+        said = sorted(self.remarks, key=lambda each: (each.path, each.number))
+        parts = [f"{each.path}:{each.number}\n> {each.line}\n{each.text}" for each in said]
+        await self._host.send(self._agent_id, "\n\n".join(["Remarks on your changes:", *parts]))
+        self.remarks = []
+        return tr(f"{plural(len(said), 'remark')} sent to {self.name}")
 
 
 class ChangesView(Dialog[str]):
-    """Lists the changed files and shows the hunks of one; the result is what came of merging."""
+    """Lists the changed files and shows the hunks of one; the result is what came of it."""
 
     BOX_CLASSES: ClassVar[str] = "-full"
-    SUBTITLE: ClassVar[str] = "↑↓ file · Space, b scroll · r reads again · Esc closes"
+    SUBTITLE: ClassVar[str] = "↑↓ file · Tab lines · Enter remark · r reads again · Esc closes"
     AUTO_FOCUS = "#files"
     BINDINGS: ClassVar = [
         ("m", "merge"),
+        ("c", "commit"),
+        ("D", "discard"),
+        ("s", "send"),
         ("r", "read"),
         ("space,pagedown", "scroll(1)"),
         ("b,pageup", "scroll(-1)"),
         ("q", "leave"),
     ]
 
-    def __init__(
-        self,
-        name: str,
-        read: Callable[[], Awaitable[Changes]],
-        merge_it: Callable[..., Awaitable[str]],
-    ) -> None:
-        super().__init__(tr(f"Changes of {name}"))
-        self._name_of_agent = name
-        self._read = read
-        self._merge = merge_it
+    def __init__(self, review: Review) -> None:
+        super().__init__(tr(f"Changes of {review.name}"))
+        self._review = review
         self._changes: Changes | None = None
+        self._lines: list[Remark] = []  # of the shown rows, without what is said of them
 
     def body(self) -> ComposeResult:
         yield Static("", id="about", markup=False)
         with Horizontal(id="panes"):
             yield Choices(id="files", markup=False, compact=True)
-            with VerticalScroll(id="hunks", can_focus=False):
-                yield Static("", id="hunk", markup=False)
+            yield Choices(id="hunks", markup=False, compact=True)
 
     def buttons(self) -> ComposeResult:
+        yield Button("", id="send", compact=True)
         yield Button(tr("Merge (m)"), id="merge", compact=True)
+        yield Button(tr("Commit (c)"), id="commit", compact=True)
+        yield Button(tr("Discard (D)"), id="discard", compact=True)
         yield from super().buttons()
 
     def pressed(self, button: str) -> None:
-        if button == "merge":
-            self.action_merge()
-        else:
-            self.dismiss(None)
+        deeds = {
+            "send": self.action_send,
+            "merge": self.action_merge,
+            "commit": self.action_commit,
+            "discard": self.action_discard,
+        }
+        deeds.get(button, self.action_leave)()
 
     def on_mount(self) -> None:
-        self.query_one("#merge", Button).display = False
+        self._show_buttons()
         self.action_read()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -135,7 +210,7 @@ class ChangesView(Dialog[str]):
     async def _look(self) -> None:
         self.query_one("#about", Static).update(Content.styled(tr("reading…"), "$muted"))
         try:
-            self._changes = await self._read()
+            self._changes = await self._review.read()
         except SynapseError as error:
             self._changes = None
             self.show_error(error)
@@ -148,36 +223,159 @@ class ChangesView(Dialog[str]):
         marked = files.highlighted or 0
         files.clear_options()
         self.query_one("#about", Static).update(about(changes) if changes is not None else Content(""))
-        self.query_one("#merge", Button).display = changes is not None and changes.tree is not None
+        self._show_buttons()
         width = files.content_size.width - 1
         if changes is not None and width > 0:
             files.add_options([Option(_row(file, width)) for file in changes.files])
             files.highlighted = min(marked, len(changes.files) - 1) if changes.files else None
         self._show_hunks()
 
+    def _show_buttons(self) -> None:
+        tree = self._tree
+        for name in ("merge", "discard"):
+            self.query_one(f"#{name}", Button).display = tree is not None
+        uncommitted = tree is not None and self._changes is not None and self._changes.uncommitted > 0
+        self.query_one("#commit", Button).display = uncommitted
+        send, count = self.query_one("#send", Button), len(self._review.remarks)
+        send.display = count > 0
+        send.label = tr(f"Send {plural(count, 'remark')} (s)")
+
+    @property
+    def _shown(self) -> FileDiff | None:
+        place = self.query_one("#files", OptionList).highlighted
+        return self._changes.files[place] if self._changes is not None and place is not None else None
+
     @on(OptionList.OptionHighlighted, "#files")
     def _show_hunks(self) -> None:
-        place = self.query_one("#files", OptionList).highlighted
-        shown = self._changes.files[place] if self._changes is not None and place is not None else None
-        self.query_one("#hunk", Static).update(hunks(shown) if shown is not None else Content(""))
-        self.query_one("#hunks", VerticalScroll).scroll_home(animate=False)
+        view, file = self.query_one("#hunks", OptionList), self._shown
+        view.clear_options()
+        self._lines = []
+        if file is None:
+            return
+        said = {each[:3]: each.text for each in self._review.remarks}
+        rows = hunks(file)
+        for line, row in zip(numbered(file), rows, strict=False):
+            self._add(line, row)
+            if text := said.get(line[:3]):
+                self._add(
+                    line, Content.styled(f"  ╰ {printable(text)} · {tr('not sent yet')}", "italic $accent")
+                )
+        left = len(file.lines) - len(rows)
+        if left > 0:
+            view.add_option(Option(Content.styled(tr(f"and {left} more"), "$faint"), disabled=True))
+        view.highlighted = None
+        view.scroll_home(animate=False)
+
+    def _add(self, line: Remark, row: Content) -> None:
+        self._lines.append(line)
+        self.query_one("#hunks", OptionList).add_option(Option(row))
+
+    @on(events.DescendantFocus)
+    def _mark_a_line(self) -> None:
+        view = self.query_one("#hunks", OptionList)
+        if view.has_focus and view.highlighted is None and self._lines:
+            view.highlighted = 0
+
+    @on(OptionList.OptionSelected, "#hunks")
+    def _remark(self, event: OptionList.OptionSelected) -> None:
+        line = self._lines[event.option_index]
+        before = next((each.text for each in self._review.remarks if each[:3] == line[:3]), "")
+
+        def said(text: str | None) -> None:
+            if text is not None:
+                self._review.remark(line._replace(text=text))
+                self._show_buttons()
+                self._show_hunks()
+                view = self.query_one("#hunks", OptionList)
+                view.highlighted = min(event.option_index, len(self._lines) - 1)
+
+        self.app.push_screen(RemarkForm(line, before), said)
 
     def action_scroll(self, pages: int) -> None:
-        view = self.query_one("#hunks", VerticalScroll)
+        view = self.query_one("#hunks", OptionList)
         view.scroll_relative(y=pages * max(view.size.height - 2, 1), animate=False)
 
+    def action_send(self) -> None:
+        if self._review.remarks:
+            self.attempt(self._review.send)
+
     def action_merge(self) -> None:
-        changes = self._changes
-        if changes is None or changes.tree is None:
+        if self._tree is None:
             self.show_error("only a worktree can be merged")
             return
+        uncommitted = self._changes is not None and self._changes.uncommitted > 0
+        self._then_leave(MergeForm(self._review, self._tree.onto, commits=uncommitted))
 
-        def merged(text: str | None) -> None:
+    def action_commit(self) -> None:
+        if self._tree is None:
+            self.show_error("work can be committed only in a worktree")
+            return
+        self._then_leave(CommitForm(self._review))
+
+    def action_discard(self) -> None:
+        tree = self._tree
+        if tree is None:
+            self.show_error("only a worktree can be discarded")
+            return
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.attempt(self._review.discard)
+
+        text = tr(
+            f"{self._review.name} is closed, and its worktree and the branch {tree.branch} are removed. "
+            "All that they hold is kept for 30 days."
+        )
+        title = tr(f"Discard the work of {self._review.name}?")
+        self.app.push_screen(Confirm(title, text, tr("Discard it")), answered)
+
+    @property
+    def _tree(self) -> Worktree | None:
+        return self._changes.tree if self._changes is not None else None
+
+    def _then_leave(self, form: Form[str]) -> None:
+        def done(text: str | None) -> None:
             if text is not None:
                 self.dismiss(text)
 
-        form = MergeForm(self._name_of_agent, changes.tree.onto, self._merge, commits=changes.uncommitted > 0)
-        self.app.push_screen(form, merged)
+        self.app.push_screen(form, done)
+
+
+class RemarkForm(Form[str]):
+    VERB: ClassVar[str] = "Note"
+    SUBTITLE: ClassVar[str] = "Enter notes it · Esc cancels"
+
+    def __init__(self, line: Remark, text: str) -> None:
+        super().__init__(tr(f"{printable(line.path)}, line {line.number}"))
+        self._line = line
+        self._text = text
+
+    def body(self) -> ComposeResult:
+        yield Static(Content(printable(self._line.line)), classes="text", markup=False)
+        yield Input(self._text, id="remark", compact=True)
+
+    def submit(self) -> None:
+        self.dismiss(self.value("remark"))
+
+
+class CommitForm(Form[str]):
+    VERB: ClassVar[str] = "Commit"
+    SUBTITLE: ClassVar[str] = "Enter commits · Esc cancels"
+
+    def __init__(self, review: Review) -> None:
+        super().__init__(tr(f"Commit the work of {review.name}"))
+        self._review = review
+
+    def body(self) -> ComposeResult:
+        yield label(tr("What is uncommitted is committed as"))
+        yield Input(tr(f"Work of {self._review.name}"), id="commit", compact=True)
+
+    def submit(self) -> None:
+        message = self.value("commit")
+        if message:
+            self.attempt(lambda: self._review.commit(message))
+        else:
+            self.show_error("enter a message for the commit")
 
 
 class MergeForm(Form[str]):
@@ -185,18 +383,15 @@ class MergeForm(Form[str]):
     SUBTITLE: ClassVar[str] = "Enter merges · Tab next field · Esc cancels"
     AUTO_FOCUS = "Input, Checkbox"
 
-    def __init__(
-        self, name: str, onto: str, merge_it: Callable[..., Awaitable[str]], *, commits: bool
-    ) -> None:
-        super().__init__(tr(f"Merge {name} into {onto}"))
-        self._name_of_agent = name
-        self._merge = merge_it
+    def __init__(self, review: Review, onto: str, *, commits: bool) -> None:
+        super().__init__(tr(f"Merge {review.name} into {onto}"))
+        self._review = review
         self._commits = commits
 
     def body(self) -> ComposeResult:
         if self._commits:
             yield label(tr("What is uncommitted is committed as"))
-            yield Input(tr(f"Work of {self._name_of_agent}"), id="commit", compact=True)
+            yield Input(tr(f"Work of {self._review.name}"), id="commit", compact=True)
         yield Check(tr("As one commit"), id="squash", compact=True)
 
     def submit(self) -> None:
@@ -205,7 +400,7 @@ class MergeForm(Form[str]):
             self.show_error("enter a message for the commit")
             return
         squash = self.query_one(Check).value
-        self.attempt(lambda: self._merge(commit, squash=squash))
+        self.attempt(lambda: self._review.merge(commit, squash=squash))
 
 
 def about(changes: Changes) -> Content:
@@ -225,7 +420,7 @@ def about(changes: Changes) -> Content:
     return Content.assemble(*parts)
 
 
-def _forecast(conflict: Conflict, name: str) -> str:
+def _forecast(conflict: merge.Conflict, name: str) -> str:
     other = conflict.other if conflict.one == name else conflict.one
     if conflict.files is None:
         return tr("conflicts cannot be foreseen: git is older than 2.38")
@@ -239,12 +434,53 @@ def _row(file: FileDiff, width: int) -> Content:
     return Content.assemble((f" {path}", "$ink"), (counts[0], "$add"), (counts[1], "$del"))
 
 
-def hunks(file: FileDiff) -> Content:
-    """Return the hunks of a file, coloured by what each line does."""
-    lines = [
-        (printable(line).replace("\t", "    ") + "\n", _STYLES.get(line[:1], "$ink"))
-        for line in file.lines[:MOST_LINES]
-    ]
-    left = len(file.lines) - len(lines)
-    more = [(tr(f"and {left} more"), "$faint")] if left > 0 else []
-    return Content.assemble(*lines, *more)
+def numbered(file: FileDiff) -> Iterator[Remark]:
+    """Yield the lines of a file's hunks with their numbers."""
+    number = 0
+    for line in file.lines[:MOST_LINES]:
+        begin = _HUNK.match(line)
+        if begin is not None:
+            number = int(begin[1])
+        yield Remark(file.path, number, line, "")
+        number += begin is None and line[:1] in ("+", " ")
+
+
+def hunks(file: FileDiff) -> list[Content]:
+    """Return the lines of a file's hunks, coloured by what each does, and by the language of the file."""
+    lines = [printable(line).replace("\t", "    ") for line in file.lines[:MOST_LINES]]
+    drawn = [Content.styled(line, _STYLES.get(line[:1], "$ink")) for line in lines]
+    language = language_of(Path(file.path).name)
+    begins = [place for place, line in enumerate(lines[:MOST_COLOURED]) if line.startswith("@@") and language]
+    for begin, end in pairwise([*begins, min(len(lines), MOST_COLOURED)]):
+        for sign in "-+":  # a hunk as it was, and as it is: each is one text
+            places = [place for place in range(begin + 1, end) if lines[place][:1] in (sign, " ")]
+            for place, code in zip(
+                places, _coloured([lines[at][1:] for at in places], language), strict=False
+            ):
+                mark = lines[place][:1]
+                sign_style = _STYLES.get(mark, "$ink")
+                drawn[place] = Content.assemble((mark, sign_style), code).stylize(_GROUNDS.get(mark, ""))
+    return drawn
+
+
+def _coloured(lines: Sequence[str], language: str) -> list[Content]:
+    from textual.highlight import highlight  # noqa: PLC0415 - only for this view
+
+    from synapse_tui.widgets.answer_text import CodeColours  # noqa: PLC0415
+
+    whole = highlight(
+        "\n".join([*lines, "."]), language=language, theme=CodeColours
+    )  # blank lines at its end go
+    found = whole.split("\n", allow_blank=True)[:-1]
+    return found if [line.plain for line in found] == list(lines) else []
+
+
+@functools.cache
+def language_of(name: str) -> str:
+    """Return the language of a file by its name, as Pygments calls it; empty if it knows none."""
+    from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    for _name, aliases, patterns, _types in get_all_lexers(plugins=False):
+        if aliases and any(fnmatch(name, pattern) for pattern in patterns):
+            return str(aliases[0])
+    return ""

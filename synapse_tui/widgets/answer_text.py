@@ -22,7 +22,7 @@ class AnswerText(Markdown):
         return _Code if found is MarkdownFence else found
 
 
-class _CodeColours(HighlightTheme):
+class CodeColours(HighlightTheme):
     STYLES = {  # noqa: RUF012 - declared so by Textual
         Token: "$ink",
         Token.Comment: "$code-note",
@@ -38,7 +38,7 @@ class _CodeColours(HighlightTheme):
 class _Code(MarkdownFence):
     @classmethod
     def highlight(cls, code: str, language: str, ansi: bool = False, dark: bool = False) -> Content:  # noqa: ARG003
-        return highlight(code, language=language or "text", theme=_CodeColours)
+        return highlight(code, language=language or "text", theme=CodeColours)
 
 
 def _parser() -> MarkdownIt:

@@ -140,9 +140,7 @@ def merge(
                 "commit them, or give --commit MESSAGE",
             )
         if left:
-            repository.stage(tree.path, left)
-            if not git.succeeds("diff-index", "--cached", "--quiet", "HEAD"):
-                git.run("commit", "-q", "-m", commit)
+            _commit(repository, tree.path, left, commit)
         if not git.succeeds("merge-base", "--is-ancestor", onto, "HEAD"):
             conflicts = _bring_in(repository, tree, onto)
             if conflicts:
@@ -156,6 +154,26 @@ def merge(
             keep(repository, tree, "before its commits became one")
             git.run("update-ref", "-m", "synapse: squash", "HEAD", result, head)
         return Merged(result, tree.onto)
+
+
+def commit(repository: Repository, tree: Worktree, message: str) -> str:
+    """Commit what is uncommitted in a worktree, as an agent whose sandbox forbids it cannot.
+
+    Returns:
+        The commit; empty if there was nothing to commit.
+    """
+    with repository.locked():
+        _check(repository, tree)
+        return _commit(repository, tree.path, repository.changed(tree.path), message)
+
+
+def _commit(repository: Repository, folder: Path, paths: Sequence[str], message: str) -> str:
+    git = repository.git.at(folder)
+    repository.stage(folder, paths)
+    if git.succeeds("diff-index", "--cached", "--quiet", "HEAD"):
+        return ""
+    git.run("commit", "-q", "-m", message)
+    return git.run("rev-parse", "HEAD").strip()
 
 
 def _check(repository: Repository, tree: Worktree) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,11 @@ import pytest
 from textual.widgets import Input, OptionList
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.screens.changes import ChangesView, MergeForm
+from synapse_tui.screens.changes import ChangesView, CommitForm, MergeForm, RemarkForm, hunks
+from synapse_tui.screens.dialog import Confirm
+from synapse_tui.worktrees import keep
+from synapse_tui.worktrees.changes import FileDiff
+from synapse_tui.worktrees.trees import Repository
 from tests.ui.app_kit import LEADER, at_main, make_app, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 from tests.ui.looks import every_look
@@ -39,6 +44,10 @@ def shown(app: SynapseApp) -> ChangesView | None:
     view = app.screen
     read = isinstance(view, ChangesView) and view.ready and bool(view.query_one(OptionList).option_count)
     return view if read and isinstance(view, ChangesView) else None
+
+
+def is_shown(app: SynapseApp, text: str) -> bool:
+    return text in text_of(app)
 
 
 async def test_changes_and_the_forecast_are_shown(tmp_path: Path) -> None:
@@ -90,6 +99,110 @@ async def test_conflicts_are_handed_to_the_agent(tmp_path: Path) -> None:
         assert "<<<<<<<" in (codex / "a.py").read_text()
         assert "conflicts in a.py" in host.tasks[-1].text
         assert host.tasks[-1].target == CLAUDE
+
+
+async def test_remarks_on_lines_are_sent_as_one_message(tmp_path: Path) -> None:
+    host = three_agents()
+    worktrees(host, tmp_path)
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "g")
+        await until(lambda: shown(app))
+        await pilot.press("tab", "down", "down", "enter")
+        await until(lambda: isinstance(app.screen, RemarkForm) and app.screen.ready)
+        await pilot.press(*"why", "enter")
+        await until(lambda: "╰ why · not sent yet" in text_of(app))
+        await pilot.press("escape")
+        await until(lambda: at_main(app))
+        await pilot.press(LEADER, "g")
+        await until(lambda: "╰ why" in text_of(app), "the remark, which is not lost")
+        await pilot.press("down", "tab", "down", "down", "enter")
+        await until(lambda: isinstance(app.screen, RemarkForm) and app.screen.ready)
+        await pilot.press(*"float?", "enter")
+        await until(lambda: "Send 2 remarks" in text_of(app))
+        await pilot.press("s")
+        await until(lambda: at_main(app))
+        assert host.tasks[-1].target == CLAUDE
+        assert host.tasks[-1].text == (
+            "Remarks on your changes:\n\na.py:1\n> +ONE\nwhy\n\n翻訳.py:2\n> +    return 0\nfloat?"
+        )
+        await pilot.press(LEADER, "g")
+        await until(lambda: shown(app))
+        assert "╰" not in text_of(app)
+
+
+async def test_a_remark_is_changed_and_taken_back(tmp_path: Path) -> None:
+    host = three_agents()
+    worktrees(host, tmp_path)
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "g")
+        await until(lambda: shown(app))
+        await pilot.press("tab", "down")
+        for typed, seen in (("no", "╰ no ·"), ("ne", "╰ none ·")):
+            await pilot.press("enter")
+            await until(lambda: isinstance(app.screen, RemarkForm) and app.screen.ready)
+            await pilot.press("end", *typed, "enter")
+            await until(partial(is_shown, app, seen))
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, RemarkForm) and app.screen.ready)
+        await pilot.press("end", "ctrl+u", "enter")
+        await until(lambda: isinstance(app.screen, ChangesView) and "╰" not in text_of(app))
+
+
+async def test_work_is_committed_for_an_agent_that_cannot(tmp_path: Path) -> None:
+    host = three_agents()
+    top, claude, _codex = worktrees(host, tmp_path)
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "g")
+        await until(lambda: shown(app))
+        await pilot.press("c")
+        await until(lambda: isinstance(app.screen, CommitForm) and app.screen.ready)
+        await pilot.press("enter")
+        await until(lambda: at_main(app))
+        assert git(claude, "log", "-1", "--format=%s") == "Work of claude\n"
+        assert not git(claude, "status", "--porcelain")
+        assert (top / "a.py").read_text() == "one\ntwo\nthree\n"
+
+
+async def test_a_worktree_is_discarded_after_a_question_and_kept(tmp_path: Path) -> None:
+    host = three_agents()
+    top, claude, _codex = worktrees(host, tmp_path)
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "g")
+        await until(lambda: shown(app))
+        await pilot.press("D")
+        await until(lambda: "kept for 30 days" in text_of(app))
+        await pilot.press("n")
+        await until(lambda: shown(app))
+        assert claude.is_dir()
+        await pilot.press("D")
+        await until(lambda: isinstance(app.screen, Confirm) and app.screen.ready)
+        await pilot.press("y")
+        await until(lambda: at_main(app))
+        assert CLAUDE not in host.agents
+        assert not claude.exists()
+        back = keep.restore(Repository(top, ENVIRON), keep.find_kept(Repository(top, ENVIRON), "claude"))
+        assert (back.path / "a.py").read_text() == "ONE\ntwo\nthree\n"
+
+
+def test_hunks_have_the_colours_of_their_language() -> None:
+    lines = (
+        "@@ -1,2 +1,2 @@",
+        '-"""old',
+        '+"""new',
+        " still",
+        ' """',
+        "+def total(): return 1",
+        "+",
+        "\\ No",
+    )
+    drawn = hunks(FileDiff("a.py", 2, 1, lines))
+    styles = [{str(span.style) for span in line.spans} for line in drawn]
+    assert [line.plain for line in drawn] == list(lines)
+    assert "$code-text" in styles[3], "the fourth line is in a string"
+    assert {"$code-key", "$code-name", "$code-number", "on $add-ground"} <= styles[5]
+    assert "on $del-ground" in styles[1]
+    plain = hunks(FileDiff("what.ever", 2, 1, lines))
+    assert [line.plain for line in plain] == list(lines)
 
 
 async def test_a_shared_folder_is_looked_at_but_not_merged(tmp_path: Path) -> None:
