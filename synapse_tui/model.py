@@ -351,6 +351,7 @@ class AgentSpec:
         command: The program to run and how, instead of the profile's `command`; empty for the profile's.
         allowed: Whether a person has allowed messages to a program without a profile.
         worktree: Whether it works in a git worktree of its own, which is made if it has none.
+        role: What it is told first in each conversation, after the instructions for all agents.
     """
 
     profile: str
@@ -367,6 +368,7 @@ class AgentSpec:
     command: tuple[str, ...] = ()
     allowed: bool = False
     worktree: bool = False
+    role: str = ""
 
 
 DEMO_AGENTS = tuple(

@@ -87,6 +87,7 @@ def spec_of(handover: AgentHandover) -> AgentSpec:
         began=began if isinstance(began := content.get("began"), float) else 0.0,
         command=tuple(map(str, command)) if isinstance(command := content.get("command"), list) else (),
         allowed=bool(content.get("allowed")),
+        role=str(content.get("role") or ""),
     )
 
 

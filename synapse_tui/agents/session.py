@@ -190,7 +190,7 @@ class AgentSession:
             self.outbox,
             accept=self._take,
             wake=self._wake,
-            wanted=profile.instructions and profile.receives,
+            wanted=wants_briefing(profile, spec),
             told_as=spec.told_as,
             began=spec.began,
         )
@@ -300,6 +300,7 @@ class AgentSession:
                 "began": self.began,
                 "command": list(self.spec.command),
                 "allowed": self.allowed,
+                "role": self.spec.role,
             },
             pid=process.pid,
             start=process.start,
@@ -465,7 +466,7 @@ class AgentSession:
         self.environ = with_profile(self.environ, self.profile, profile)
         self.profile = profile
         self.watcher.profile = profile
-        self.briefing.wanted = profile.instructions and profile.receives
+        self.briefing.wanted = wants_briefing(profile, self.spec)
 
     async def restart(self, profile: Profile | None = None) -> None:
         """Restart the agent; it keeps its id, queue and tasks."""
@@ -711,6 +712,10 @@ class AgentSession:
             self._terminal_events.publish(published)
 
 
+def wants_briefing(profile: Profile, spec: AgentSpec) -> bool:
+    return profile.receives and (profile.instructions or bool(spec.role))
+
+
 def saved_agent(session: AgentSession, order: int = 0) -> SavedAgent:
     """Return what `resumed_spec` needs to open an agent again, at a place among others."""
     return SavedAgent(
@@ -725,6 +730,7 @@ def saved_agent(session: AgentSession, order: int = 0) -> SavedAgent:
         began=session.began,
         command=session.spec.command,
         allowed=session.allowed,
+        role=session.spec.role,
     )
 
 
@@ -742,4 +748,5 @@ def resumed_spec(saved: SavedAgent, profile: Profile) -> AgentSpec:
         began=saved.began if profile.resume else 0.0,
         command=saved.command,
         allowed=saved.allowed,
+        role=saved.role,
     )

@@ -167,7 +167,10 @@ class Instructions:
     # -- composing ---
 
     def _put_together(self, session: AgentSession) -> Callable[[], Composed]:
+        role = session.spec.role
         selection = Selection.of(self.settings, session.agent_type)
+        if role and not session.profile.instructions:
+            selection = Selection(default="")  # this agent gets no others
         everyone = self._addresses()
         own = next(each for each in everyone if each.agent_id == session.agent_id)
 
@@ -175,7 +178,7 @@ class Instructions:
             store = TrustStore(self._paths.trusted)
             folders = TextFolders(self._project / ".synapse", self._paths.synapse, store.trusts)
             values = placeholders(own, everyone, project=self._project, command=installed_command())
-            return compose(selection, values, folders)
+            return compose(selection, values, folders, role)
 
         return run
 

@@ -307,9 +307,14 @@ class Composed:
     faults: tuple[Fault, ...] = ()
 
 
-def compose(selection: Selection, values: Mapping[str, str], folders: TextFolders) -> Composed:
-    """Compose an agent's instructions; unusable files are omitted and reported as faults."""
-    return _Composer(values, folders).compose(selection)
+def compose(
+    selection: Selection, values: Mapping[str, str], folders: TextFolders, role: str = ""
+) -> Composed:
+    """Compose an agent's instructions; unusable files are omitted and reported as faults.
+
+    `role` is a text for this agent alone, which comes last.
+    """
+    return _Composer(values, folders).compose(selection, role)
 
 
 class _Composer:
@@ -319,7 +324,7 @@ class _Composer:
         self._files: list[TextFile] = []
         self._faults: list[Fault] = []
 
-    def compose(self, selection: Selection) -> Composed:
+    def compose(self, selection: Selection, role: str) -> Composed:
         own = self._own(selection)
         whole = own is not None and own.text.startswith(HEADER)
         parts = [] if whole else [self._default(selection.default)]
@@ -332,7 +337,8 @@ class _Composer:
         if selection.file_safety:
             parts.append(self._part(FILE_SAFETY))
         body = "\n\n".join(part for part in parts if part).removeprefix(HEADER).strip()
-        text = f"{HEADER}\n{body}" if body else ""
+        texts = (f"{HEADER}\n{body}" if body else "", self._filled(role).strip())
+        text = "\n\n".join(filter(None, texts))
         return Composed(text, tuple(self._files), tuple(self._faults))
 
     def _own(self, selection: Selection) -> TextFile | None:

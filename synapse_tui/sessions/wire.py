@@ -119,6 +119,7 @@ def spec_to_json(spec: AgentSpec) -> dict[str, object]:
         "prompt": spec.prompt,
         "command": list(spec.command),
         "worktree": spec.worktree,
+        "role": spec.role,
     }
 
 
@@ -134,6 +135,7 @@ def spec_from_json(data: Mapping[str, Any]) -> AgentSpec:
             prompt=str(data.get("prompt") or ""),
             command=tuple(str(word) for word in data.get("command") or ()),
             worktree=bool(data.get("worktree")),
+            role=str(data.get("role") or ""),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise SessionError(

@@ -83,6 +83,7 @@ class SavedAgent:
         began: Start of its conversation in seconds since the epoch; 0 if unknown.
         command: The program that was started instead of the profile's `command`; empty for the profile's.
         allowed: Whether a person has allowed messages to a program without a profile.
+        role: What it is told first in each conversation.
     """
 
     profile: str
@@ -96,6 +97,7 @@ class SavedAgent:
     began: float = 0.0
     command: tuple[str, ...] = ()
     allowed: bool = False
+    role: str = ""
 
     @classmethod
     def from_json(cls, content: Mapping[str, object]) -> SavedAgent:
@@ -111,6 +113,7 @@ class SavedAgent:
             began=optional(content, "began", 0.0),
             command=strings(content, "command") if "command" in content else (),
             allowed=optional(content, "allowed", False),
+            role=optional(content, "role", ""),
         )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from synapse_tui.agents.profiles.finding import ProfileSet, TrustStore
-from synapse_tui.agents.session import AgentSession, resumed_spec
+from synapse_tui.agents.session import AgentSession, resumed_spec, saved_agent
 from synapse_tui.events import Notice
 from synapse_tui.host import Host
 from synapse_tui.instructions import HEADER
@@ -338,3 +338,33 @@ async def test_a_shell_is_not_named_among_those_to_write_to(tmp_path):
         folder = rig.home.registry
         recorded = {path.stem: json.loads(path.read_text())["receives"] for path in folder.glob("*.json")}
         assert recorded == {pane.agent_id: False, agent.agent_id: True}
+
+
+@pytest.mark.parametrize("instructions", [True, False])
+async def test_a_role_comes_with_the_instructions_or_alone_and_outlives_restart_and_handover(
+    tmp_path, instructions
+):
+    rig = Rig(tmp_path)
+    dummy = dataclasses.replace(rig.profiles.profiles["dummy"], instructions=instructions)
+    rig.profiles = dataclasses.replace(rig.profiles, profiles={**rig.profiles.profiles, "dummy": dummy})
+    before = rig.host = rig.another_host()
+    await before.start()
+    before.load_servers()
+    agent = await rig.open(role="You review, {{agent_id}}.", prompt="the prompt")
+    await until(lambda: len(rig.submitted) == 2, "role and prompt")
+    await until(rig.answered(agent), "the answers")
+    first, second = rig.submitted
+    assert first.endswith(f"You review, {agent.agent_id}.")
+    assert (HEADER in first) is instructions
+    assert second == "the prompt"
+    saved = SavedAgent.from_json(json.loads(json.dumps(dataclasses.asdict(saved_agent(agent)))))
+    assert resumed_spec(saved, dummy).role == "You review, {{agent_id}}."
+    handover = Handover.read((await before.hand_over()).write())
+    rig.host = rig.another_host()
+    async with running(rig.host):
+        rig.host.adopt(handover)
+        again = rig.host.agents[agent.agent_id]
+        await rig.host.restart(agent.agent_id)
+        await until(lambda: len(rig.submitted) == 3, "the role in the new conversation")
+        assert rig.submitted[2].endswith(f"You review, {agent.agent_id}.")
+        await until(rig.answered(again), "the answer")
