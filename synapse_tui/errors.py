@@ -7,6 +7,7 @@ the hint says what to do. They are mapped to exit codes in `cli/output.py` and t
     SynapseError
     ├── ConfigError             arguments, settings or profiles are wrong
     │   ├── ProfileError        a profile file is invalid (file, line, reason)
+    │   ├── TeamError           the file of a team is invalid (file, lines, reasons)
     │   ├── UnknownProfile      no profile has that name
     │   ├── RulesBroken         the delegation rules are missing or invalid (file, line, reason)
     │   ├── UnsafePath          another user owns one of our files or folders, or can write to it
@@ -85,6 +86,14 @@ class ProfileError(ConfigError):
         self.path = path
         self.line = line
         self.reason = reason
+
+
+class TeamError(ConfigError):
+    """The file of a team is invalid; lines count from 1, or are 0 for the file as a whole."""
+
+    def __init__(self, path: Path, faults: Sequence[tuple[int, str]]) -> None:
+        reasons = [f"{path}:{line}: {reason}" if line else f"{path}: {reason}" for line, reason in faults]
+        super().__init__("; ".join(reasons), "correct the file; nothing was started")
 
 
 class UnknownProfile(ConfigError):

@@ -260,8 +260,12 @@ class AgentSession:
     @property
     def start_command(self) -> str:
         """The command that opens it again under the same id."""
-        spec = replace(self.spec, profile=self.agent_type, name=self.name, cwd=self.cwd)
-        return shlex.join(("synapse", "start", *start_words(spec, self.port)))
+        return shlex.join(("synapse", "start", *start_words(self.present_spec, self.port)))
+
+    @property
+    def present_spec(self) -> AgentSpec:
+        """What it was started with, under the name that it has now."""
+        return replace(self.spec, profile=self.agent_type, name=self.name, cwd=self.cwd)
 
     @property
     def pid(self) -> int:

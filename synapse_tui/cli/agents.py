@@ -19,12 +19,13 @@ from synapse_tui.wording import state_word
 
 from .caller import Caller
 from .commands import Command, json_option
-from .completion import complete_agents, complete_started
+from .completion import complete_agents, complete_started, complete_teams
 from .group import profile_names
 from .output import end_with, error_json, fail, note, plain, show, show_json, show_table
 
 if TYPE_CHECKING:
     from synapse_tui.a2a.external.registry import ExternalAgent
+    from synapse_tui.model import AgentSpec
 
     from .sessions import RunningSession
 
@@ -128,11 +129,19 @@ class StartCommand(Command):
 @click.option("--port", metavar="N", type=click.IntRange(1, 65535), help="Port to serve it on.")
 @click.option("--prompt", metavar="TEXT", default="", help="First prompt, delivered when it is ready.")
 @click.option("--worktree", is_flag=True, help="Each agent works in a git worktree of its own.")
+@click.option("--team", metavar="NAME", default="", shell_complete=complete_teams, help="Start a team.")
 @click.option("--session", metavar="NAME", default="", help="Name of another session of the project.")
 @json_option
 @click.pass_context
 def start_command(
-    context: click.Context, /, agents: tuple[str, ...], *, as_json: bool, session: str, **given: Any
+    context: click.Context,
+    /,
+    agents: tuple[str, ...],
+    *,
+    as_json: bool,
+    team: str,
+    session: str,
+    **given: Any,
 ) -> None:
     """Start agents in the background.
 
@@ -145,6 +154,7 @@ def start_command(
       synapse start claude:alice@~/api --prompt "read README.md"
       synapse start claude -- --continue
       synapse start -- ./my-agent --fast
+      synapse start --team review
     """
     from synapse_tui.sessions.client import ask, reach_or_start, remote_error, request
     from synapse_tui.sessions.wire import spec_to_json
@@ -154,14 +164,17 @@ def start_command(
 
     base = Path(os.path.realpath("."))
     specs = build_specs(agents, base=base, extra=context.obj, **given)
-    if not specs:
-        raise click.UsageError("name a profile, or give a command after --", context)
     environ = dict(os.environ)
     paths, project = UserPaths.of_environment(), find_project(base)
     paths.check()
-    for spec in specs:
-        if not spec.command:
-            check_profile(spec.profile, project, paths)
+    if team:
+        from .team import opened_team
+
+        specs, _layout = opened_team(team, base, specs)
+    elif not specs:
+        raise click.UsageError("name a profile, or give a command after --", context)
+    else:
+        check_profiles(specs, project, paths)
     place = session_place(project, session)
     connection, _info = reach_or_start(
         place,
@@ -187,16 +200,17 @@ def start_command(
     end_with(context, errors)
 
 
-def check_profile(name: str, project: Path, paths: UserPaths) -> None:
+def check_profiles(specs: Sequence[AgentSpec], project: Path, paths: UserPaths) -> None:
     """Raise UnknownProfile before starting a host for a profile that does not exist."""
-    if name in profile_names():
-        return  # the host checks whether it is usable
+    named = {spec.profile for spec in specs if not spec.command} - {*profile_names()}
+    if not named:
+        return  # the host checks whether they are usable
     from synapse_tui.agents.profiles.finding import TrustStore, load_profiles
 
     folder = project / ".synapse" / "profiles"
-    load_profiles(shipped_profiles(), paths.profiles, folder, trust=TrustStore(paths.trusted)).find(
-        name, os.environ.get("PATH", "")
-    )
+    profiles = load_profiles(shipped_profiles(), paths.profiles, folder, trust=TrustStore(paths.trusted))
+    for name in sorted(named):
+        profiles.find(name, os.environ.get("PATH", ""))
 
 
 @click.command(name="stop", cls=Command)

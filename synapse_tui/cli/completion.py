@@ -208,6 +208,14 @@ def _known_to_shell(kind: str) -> Completer:
     return completer
 
 
+def _teams() -> Iterable[tuple[str, str]]:
+    from synapse_tui.paths import UserPaths, find_project
+    from synapse_tui.teams.files import Teams
+
+    teams = Teams(find_project(Path.cwd()), UserPaths.of_environment())
+    return [(name, "") for name in teams.names()]
+
+
 complete_folders = _known_to_shell("dir")
 complete_files = _known_to_shell("file")
 complete_agents = offering(_agents)
@@ -216,6 +224,7 @@ complete_externals = offering(_externals)
 complete_profiles = offering(_profiles)
 complete_tasks = offering(_tasks)
 complete_settings = offering(_settings)
+complete_teams = offering(_teams)
 
 
 def complete_started(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:

@@ -35,6 +35,7 @@ TOPICS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "status": "Show the state of agents and how it was detected.",
             "start": "Start an agent in the background.",
             "stop": "Stop an agent.",
+            "team": "List, show and save teams of agents.",
             "continue": "Let an agent that has suspended itself go on.",
             "watch": "Keep an agent going until its task is done.",
             "logs": "Show the output of an agent, even after it has ended.",

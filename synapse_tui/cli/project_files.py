@@ -292,7 +292,7 @@ def trust_command(files: tuple[str, ...], *, only_list: bool, agreed: bool, as_j
     if only_list or not waiting:
         _show_files(waiting, trusted=False, as_json=as_json)
         return
-    if not agreed and not _agrees(waiting, as_json=as_json):
+    if not agreed and not agrees(waiting, as_json=as_json):
         note("synapse: nothing was trusted")
         return
     try:
@@ -331,7 +331,8 @@ def _path_of(project: Path, name: str) -> Path:
     return path
 
 
-def _agrees(files: Sequence[UntrustedFile], *, as_json: bool) -> bool:
+def agrees(files: Sequence[UntrustedFile], *, as_json: bool) -> bool:
+    """Show files in full and ask whether to trust them."""
     if as_json or not is_interactive():
         raise ConfigError("nothing is trusted without confirmation", "--yes confirms, --list only shows")
     for file in files:

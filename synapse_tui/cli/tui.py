@@ -19,7 +19,7 @@ from synapse_tui.errors import ConfigError
 from synapse_tui.model import LAYOUTS, AgentSpec
 
 from .commands import Command
-from .completion import complete_folders, complete_started
+from .completion import complete_folders, complete_started, complete_teams
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -56,6 +56,13 @@ def _complete_agents(context: click.Context, parameter: click.Parameter, typed: 
     "--prompt", metavar="TEXT", default="", help="First prompt, delivered to each agent when it is ready."
 )
 @click.option("--worktree", is_flag=True, help="Each agent works in a git worktree of its own.")
+@click.option(
+    "--team",
+    metavar="NAME",
+    default="",
+    shell_complete=complete_teams,
+    help="Open the agents of a team; 'synapse team list' shows those there are.",
+)
 @click.option("--new", "session", metavar="NAME", default="", help="Start another session with this name.")
 @click.option(
     "--record",
@@ -76,6 +83,7 @@ def command(
     port: int | None,
     prompt: str,
     worktree: bool,
+    team: str,
     foreground: bool,
     **showing: Any,
 ) -> None:
@@ -97,6 +105,7 @@ def command(
       synapse-tui claude -- --continue
       synapse-tui -- ./my-agent --fast
       synapse-tui claude 'aider --model x' ./my-agent:bob@~/api
+      synapse-tui --team review
     """
     session = showing["session"]
     if any(sign in session for sign in ":@/"):
@@ -110,6 +119,11 @@ def command(
     from .sessions import check_terminal
 
     check_terminal()
+    if team:
+        from .team import opened_team
+
+        specs, layout = opened_team(team, base, specs)
+        showing["layout"] = showing["layout"] or layout
     (_run_here if foreground else _attach)(base, specs, **showing)
 
 

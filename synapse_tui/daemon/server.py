@@ -18,7 +18,7 @@ from synapse_tui.content import plain
 from synapse_tui.errors import ConfigError, SessionError, SynapseError
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
-from synapse_tui.sessions.wire import Line, close_all, spec_from_json
+from synapse_tui.sessions.wire import Line, close_all, spec_from_json, spec_to_json
 
 from .claim import SessionClaim
 from .connection import Connection, error_line
@@ -183,6 +183,7 @@ class SessionServer:
             "open": self._open,
             "stop": self._stop_agent,
             "info": self._info,
+            "team": self._team,
             "kill": self._kill,
             "handover": self._hand_over,
             "listen": self._listen,
@@ -342,6 +343,13 @@ class SessionServer:
                 "agents": agents,
             }
         )
+
+    async def _team(self, connection: Connection, _line: Line) -> None:
+        """Answer with what opens the running agents again, and the layout of their panes."""
+        running = (session for session in self._host.agents.values() if session.exit is None)
+        specs = [spec_to_json(session.present_spec) for session in running]
+        layout = str(self._display.view().get("layout", ""))
+        connection.answer({"is": "team", "session": self._name, "specs": specs, "layout": layout})
 
     async def _kill(self, connection: Connection, line: Line) -> None:
         self._display.stop(_asker(connection, line), wanted=True)

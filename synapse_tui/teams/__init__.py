@@ -1,0 +1,1 @@
+"""Teams: files that name agents to open together."""
