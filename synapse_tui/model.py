@@ -352,6 +352,7 @@ class AgentSpec:
         allowed: Whether a person has allowed messages to a program without a profile.
         worktree: Whether it works in a git worktree of its own, which is made if it has none.
         role: What it is told first in each conversation, after the instructions for all agents.
+        opened_by: The agent that opened it, then the one that opened that, and so on; empty for a person.
     """
 
     profile: str
@@ -369,6 +370,7 @@ class AgentSpec:
     allowed: bool = False
     worktree: bool = False
     role: str = ""
+    opened_by: tuple[str, ...] = ()
 
 
 DEMO_AGENTS = tuple(

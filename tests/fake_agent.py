@@ -71,6 +71,7 @@ class FakeAgent:
             newest=lambda: self.newest,
         )
         self.cwd = Path("/nowhere")
+        self.opened_by: tuple[str, ...] = ()
         self.allowed = False
         self.control = OutboxControl(
             self.tasks, self.outbox, cancel=self.withdraw, wake=lambda: None, allow=self._allow

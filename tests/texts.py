@@ -75,7 +75,7 @@ FACTS = (
         "{0} messages wait; they are kept until the agent is opened again.",
         *("accepted", "watched", "permission: {0}", "question: {0}", "notice: {0}"),
         *("stopped by you", "the value must not be empty: Del removes it"),
-        *("asks: {0}", "asks you", "process", "folder", "address", "begins", "stopped"),
+        *("asks: {0}", "asks you", "process", "opened by", "folder", "address", "begins", "stopped"),
     ),
 )
 FROM_CLICK = (

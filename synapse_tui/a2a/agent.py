@@ -56,6 +56,9 @@ class HostedAgent(Protocol):
     def cwd(self) -> Path: ...
 
     @property
+    def opened_by(self) -> tuple[str, ...]: ...
+
+    @property
     def tasks(self) -> TaskStore: ...
 
     @property

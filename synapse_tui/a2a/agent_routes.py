@@ -233,7 +233,9 @@ async def read_status(
     answer: dict[str, Any] = {"status": status, "context": sound(agent.recent_text())}
     if composer:
         answer["composer"] = composer_json(agent.explain_composer())
-    return answer | (why_json(agent.explain()) if why else {})
+    if not why:
+        return answer
+    return answer | why_json(agent.explain()) | {"opened_by": list(agent.opened_by)}
 
 
 @status_router.post("/continue")

@@ -193,6 +193,13 @@ def _agent_at(
     return "" if hidden or any(map(_hides_files, _pids())) else None
 
 
+def agent_of_process(pid: int, processes: Mapping[int, str], token_of: Callable[[str], str | None]) -> str:
+    """The agent that a process of this machine belongs to; empty if to none, or it cannot be found."""
+    if not sys.platform.startswith("linux"):
+        return ""
+    return _ProcessTree(processes).agent_of(pid) or _marked(pid, set(processes.values()), token_of)
+
+
 def _holder(inode: int, processes: Mapping[int, str], token_of: Callable[[str], str | None]) -> str | None:
     tree = _ProcessTree(processes)
     wanted = f"socket:[{inode}]"

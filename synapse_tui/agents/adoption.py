@@ -88,6 +88,7 @@ def spec_of(handover: AgentHandover) -> AgentSpec:
         command=tuple(map(str, command)) if isinstance(command := content.get("command"), list) else (),
         allowed=bool(content.get("allowed")),
         role=str(content.get("role") or ""),
+        opened_by=tuple(map(str, by)) if isinstance(by := content.get("opened_by"), list) else (),
     )
 
 

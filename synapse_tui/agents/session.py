@@ -268,6 +268,10 @@ class AgentSession:
         return replace(self.spec, profile=self.agent_type, name=self.name, cwd=self.cwd)
 
     @property
+    def opened_by(self) -> tuple[str, ...]:
+        return self.spec.opened_by
+
+    @property
     def pid(self) -> int:
         """Process id; after the end, that of the last process."""
         return self.console.process.pid
@@ -305,6 +309,7 @@ class AgentSession:
                 "command": list(self.spec.command),
                 "allowed": self.allowed,
                 "role": self.spec.role,
+                "opened_by": list(self.spec.opened_by),
             },
             pid=process.pid,
             start=process.start,
@@ -735,6 +740,7 @@ def saved_agent(session: AgentSession, order: int = 0) -> SavedAgent:
         command=session.spec.command,
         allowed=session.allowed,
         role=session.spec.role,
+        opened_by=session.spec.opened_by,
     )
 
 
@@ -753,4 +759,5 @@ def resumed_spec(saved: SavedAgent, profile: Profile) -> AgentSpec:
         command=saved.command,
         allowed=saved.allowed,
         role=saved.role,
+        opened_by=saved.opened_by,
     )

@@ -26,6 +26,8 @@ from .output import end_with, error_json, fail, note, plain, show, show_json, sh
 if TYPE_CHECKING:
     from synapse_tui.a2a.external.registry import ExternalAgent
     from synapse_tui.model import AgentSpec
+    from synapse_tui.sessions.places import SessionPlace
+    from synapse_tui.sessions.wire import Line
 
     from .sessions import RunningSession
 
@@ -156,15 +158,13 @@ def start_command(
       synapse start -- ./my-agent --fast
       synapse start --team review
     """
-    from synapse_tui.sessions.client import ask, reach_or_start, remote_error, request
-    from synapse_tui.sessions.wire import spec_to_json
+    from synapse_tui.sessions.client import remote_error
 
-    from .sessions import ASK_SECONDS, session_place, silence_noted
-    from .tui import build_specs, settled
+    from .sessions import session_place
+    from .tui import build_specs
 
     base = Path(os.path.realpath("."))
     specs = build_specs(agents, base=base, extra=context.obj, **given)
-    environ = dict(os.environ)
     paths, project = UserPaths.of_environment(), find_project(base)
     paths.check()
     if team:
@@ -175,19 +175,7 @@ def start_command(
         raise click.UsageError("name a profile, or give a command after --", context)
     else:
         check_profiles(specs, project, paths)
-    place = session_place(project, session)
-    connection, _info = reach_or_start(
-        place,
-        folder=base,
-        logs=paths.logs,
-        environ=environ,
-        timeout=ASK_SECONDS,
-        on_silence=silence_noted(place),
-    )
-    opened = [spec_to_json(settled(spec, base)) for spec in specs]
-    answer = ask(connection, request("open", env=environ, cwd=str(base), specs=opened, each=True))
-    for warning in answer.get("warnings", ()):  # absent in answers of older hosts
-        note(f"synapse: {warning}")
+    answer = open_in_session(session_place(project, session), specs, base)
     for started in answer["agents"]:
         if as_json:
             show_json({**started, "session": answer["session"]})
@@ -198,6 +186,37 @@ def start_command(
     for error in errors:
         fail(error, name="synapse", as_json=as_json)
     end_with(context, errors)
+
+
+def open_in_session(place: SessionPlace, specs: Sequence[AgentSpec], base: Path) -> Line:
+    """Open agents in a session, which is started if needed; return its answer and print its warnings."""
+    from synapse_tui.sessions.client import ask, reach_or_start, request
+    from synapse_tui.sessions.wire import spec_to_json
+
+    from .sessions import ASK_SECONDS, silence_noted
+    from .tui import settled
+
+    environ = dict(os.environ)
+    connection, _info = reach_or_start(
+        place,
+        folder=base,
+        logs=UserPaths.of_environment().logs,
+        environ=environ,
+        timeout=ASK_SECONDS,
+        on_silence=silence_noted(place),
+    )
+    opened = [spec_to_json(settled(spec, base)) for spec in specs]
+    fields = {"env": environ, "cwd": str(base), "specs": opened, "agent": _acting_agent(Caller.of())}
+    answer = ask(connection, request("open", **fields, each=True))
+    for warning in answer.get("warnings", ()):  # absent in answers of older hosts
+        note(f"synapse: {warning}")
+    return answer
+
+
+def _acting_agent(caller: Caller) -> str:
+    """Return the agent that runs this command; empty for a person, also in the pane of a shell."""
+    record = caller.registry.get(caller.agent_id) if caller.agent_id else None
+    return caller.agent_id if record is None or record.receives else ""
 
 
 def check_profiles(specs: Sequence[AgentSpec], project: Path, paths: UserPaths) -> None:

@@ -34,6 +34,7 @@ TOPICS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "list": "List the agents of this project.",
             "status": "Show the state of agents and how it was detected.",
             "start": "Start an agent in the background.",
+            "spawn": "Open another agent and give it a task.",
             "stop": "Stop an agent.",
             "team": "List, show and save teams of agents.",
             "continue": "Let an agent that has suspended itself go on.",

@@ -120,6 +120,7 @@ def explanation(who: str, answer: Mapping[str, Any], now: datetime | None = None
     for name in ("rule", "matched", "detail"):
         if _text(why, name):
             yield f"  {name:9}{one_line(_text(why, name), 200)}"
+    yield from _opened_by(answer)
     if task:
         yield f"  {'task':9}{_message(task)} ({_text(task, 'status')})"
     if outbox:
@@ -133,6 +134,12 @@ def explanation(who: str, answer: Mapping[str, Any], now: datetime | None = None
         passages = [passage for passage in timeline if isinstance(passage, dict)]
         for passage in reversed(passages[-TIMELINE:]):
             yield _passage(passage, now)
+
+
+def _opened_by(answer: Mapping[str, Any]) -> Iterator[str]:
+    found = answer.get("opened_by")
+    if isinstance(found, list) and found:
+        yield f"  opened by {one_line(', '.join(map(str, found)), 200)}"
 
 
 _MARKS = {"draft": "▌", "suggestion": "░", "padding": "·", "frame": "─"}

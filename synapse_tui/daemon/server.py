@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 import os
 import socket
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from synapse_tui import __version__
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.content import plain
-from synapse_tui.errors import ConfigError, SessionError, SynapseError
+from synapse_tui.errors import ConfigError, SessionError, SpawnError, SynapseError
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
 from synapse_tui.sessions.wire import Line, close_all, spec_from_json, spec_to_json
@@ -93,6 +94,8 @@ class SessionServer:
         """Set when requests can be handled; until then they wait."""
         self.asked = asyncio.Event()
         """Set once the first request needs nothing more before the application starts."""
+        self._spawning = asyncio.Lock()
+        """Held while agents that an agent asked for are counted and opened."""
         self.idle = False
         """Whether the session ended because it had no running agents and no clients."""
         self._closed = False
@@ -227,6 +230,8 @@ class SessionServer:
         specs = _specs(line)
         defaults: Sequence[AgentSpec] = ()
         await self._read_files()
+        if specs and (opener := await self._opener(connection, line)):
+            raise SpawnError(f"{opener} may not open agents in a terminal", "use synapse spawn")
         if not specs and not self._host.agents and not self._display.attached:
             defaults = self._project.agents()
         if not self._display.offering:  # the offer itself gives the user agents to open
@@ -254,13 +259,13 @@ class SessionServer:
         environ = _environ(line)
         again = await self._restored()
         opened, warnings, errors = [], list[str](), list[SynapseError]()
-        columns, lines = IDLE_SIZE
         await self._read_files()
+        opener = await self._opener(connection, line)
         for spec in _specs(line):
             session = self._open_again(spec) if again else None
             if session is None:
                 try:
-                    session = await self._host.open(spec, columns=columns, lines=lines, environ=environ)
+                    session = await self._open_one(spec, opener, environ)
                 except SynapseError as error:
                     if not line.get("each"):  # older clients expect all or an error
                         raise
@@ -288,6 +293,18 @@ class SessionServer:
                 "errors": failed,
             }
         )
+
+    async def _opener(self, connection: Connection, line: Line) -> str:
+        """Return the agent that asks to open others; empty for a person."""
+        return await self._host.opener(connection.peer_pid(), str(line.get("agent") or ""))
+
+    async def _open_one(self, spec: AgentSpec, opener: str, environ: Mapping[str, str]) -> AgentSession:
+        columns, lines = IDLE_SIZE
+        if not opener:
+            return await self._host.open(spec, columns=columns, lines=lines, environ=environ)
+        async with self._spawning:
+            spec = dataclasses.replace(spec, opened_by=self._host.lineage(opener))
+            return await self._host.open(spec, columns=columns, lines=lines, environ=environ)
 
     async def _restored(self) -> bool:
         """Wait while a workspace is restored unasked; its agents have first claim on names and ports.

@@ -21,6 +21,7 @@ from synapse_tui import __version__
 from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.external.service import ExternalAgents
 from synapse_tui.a2a.network import LoopbackSockets, Network, adopted_sockets, bind_loopback, free_port
+from synapse_tui.a2a.peers import agent_of_process
 from synapse_tui.a2a.push.policy import Resolver, TargetPolicy
 from synapse_tui.a2a.push.service import PushService
 from synapse_tui.addresses import Address, agent_id_for, check_name
@@ -36,7 +37,7 @@ from synapse_tui.agents.session import AgentSession, resumed_spec, saved_agent
 from synapse_tui.agents.watcher import Watchdog
 from synapse_tui.database.location import location_of
 from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import AgentNotFound, CommandNotFound, SynapseError
+from synapse_tui.errors import AgentNotFound, CommandNotFound, SpawnError, SynapseError
 from synapse_tui.events import (
     AgentAdded,
     AgentProcessExited,
@@ -499,6 +500,45 @@ class Host:
             spec = dataclasses.replace(spec, cwd=folder, worktree=False)
             return await self._open(spec, profile, folder, inherited, columns, lines, before)
 
+    def lineage(self, opener: str) -> tuple[str, ...]:
+        """Return `AgentSpec.opened_by` of an agent that another one opens.
+
+        Raises:
+            SpawnError: It may not, by the settings; or too many run, or it was opened by agents itself.
+        """
+        if self.settings.text("spawn.by_agents") == "deny":
+            raise SpawnError(
+                f"{opener} may not open agents",
+                "ask the user, who can allow it: synapse config set spawn.by_agents allow",
+            )
+        session = self._agents.get(opener)
+        lineage = (opener, *(session.opened_by if session is not None else ()))
+        if len(lineage) > self.settings.number("spawn.depth"):
+            raise SpawnError(
+                f"{opener} may not open agents, since an agent opened it",
+                "let that one do it, or ask the user; the setting is spawn.depth",
+            )
+        most = self.settings.number("spawn.limit")
+        running = [each for each in self._agents.values() if each.opened_by and each.exit is None]
+        if len(running) >= most:
+            raise SpawnError(
+                f"no more agents may be opened by agents: {len(running)} of {most} run",
+                "stop one that is done: synapse stop NAME; the setting is spawn.limit",
+            )
+        return lineage
+
+    async def opener(self, pid: int, named: str) -> str:
+        """Return the agent that asks for another one; empty for a person, also in the pane of a shell.
+
+        Args:
+            pid: The process that asks.
+            named: The agent that it says it acts for, which need not be of this host.
+        """
+        processes = {agent.pid: agent_id for agent_id, agent in self._agents.items()}
+        found = await asyncio.to_thread(agent_of_process, pid, processes, self._tokens) or named
+        session = self._agents.get(found)
+        return found if session is None or session.profile.receives else ""
+
     async def _open(
         self,
         spec: AgentSpec,
@@ -564,6 +604,11 @@ class Host:
         goes_on = adopted or session.spec.resume or bool(session.told_as)
         self.instructions.expect(session, fresh=not goes_on)
         self.events.publish(AgentAdded(session.agent_id))
+        if session.opened_by and not session.spec.restore and not adopted:
+            opener = self._agents.get(session.opened_by[0])
+            who = opener.name or opener.agent_id if opener is not None else session.opened_by[0]
+            what = session.name or session.agent_id
+            self.events.publish(Notice(f"{who} opened {what}", agent_id=session.agent_id))
 
     def _share_memory(self) -> None:
         for session in self._agents.values():

@@ -225,6 +225,7 @@ def explanation(session: AgentSession, now: datetime, labels: Mapping[str, str])
     process = tr(session.exit.words) if session.exit else tr(f"runs, pid {session.pid}")
     about = [
         ("process", process),
+        *([("opened by", ", ".join(session.opened_by))] if session.opened_by else []),
         ("folder", str(session.cwd)),
         ("address", f"@{session.agent_id}  {session.endpoint}"),
     ]

@@ -190,7 +190,14 @@ class BoardActions:
             for agent in self._main.agents
             if agent.cwd == row.agent.cwd and agent.agent_id != row.agent_id and not agent.external
         )
-        about = (session.agent_type, short_path(session.cwd), row.agent.watch, _tokens(session.tokens))
+        opener = self._app.labels().get(by[0], by[0]) if (by := session.opened_by) else ""
+        about = (
+            session.agent_type,
+            tr(f"opened by {opener}") if opener else "",
+            short_path(session.cwd),
+            row.agent.watch,
+            _tokens(session.tokens),
+        )
         return Detail(
             row,
             about=tuple(filter(None, about)),

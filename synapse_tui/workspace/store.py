@@ -84,6 +84,7 @@ class SavedAgent:
         command: The program that was started instead of the profile's `command`; empty for the profile's.
         allowed: Whether a person has allowed messages to a program without a profile.
         role: What it is told first in each conversation.
+        opened_by: The agents that it was opened by (`AgentSpec.opened_by`).
     """
 
     profile: str
@@ -98,6 +99,7 @@ class SavedAgent:
     command: tuple[str, ...] = ()
     allowed: bool = False
     role: str = ""
+    opened_by: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, content: Mapping[str, object]) -> SavedAgent:
@@ -114,6 +116,7 @@ class SavedAgent:
             command=strings(content, "command") if "command" in content else (),
             allowed=optional(content, "allowed", False),
             role=optional(content, "role", ""),
+            opened_by=strings(content, "opened_by") if "opened_by" in content else (),
         )
 
 

@@ -95,7 +95,7 @@ def environ(home: Path, tmp_path: Path, runtime: Path) -> dict[str, str]:
 @pytest.fixture
 def run(environ: dict[str, str], project: Path) -> Run:
     def run(program: str, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        if program not in ("synapse", "synapse-tui") or words[0] == "start":
+        if program not in ("synapse", "synapse-tui") or words[0] in ("start", "spawn"):
             return subprocess.run(
                 (program, *words),
                 env=environ,

@@ -222,6 +222,7 @@ class FakeSession:
         self.endpoint = f"http://127.0.0.1:{port}"
         self.cwd = spec.cwd or host.folder
         self.spec = spec
+        self.opened_by = spec.opened_by
         self.terminal = Terminal(columns, lines)
         self.outbox = FakeOutbox()
         self.control = FakeControl(host, self.outbox)

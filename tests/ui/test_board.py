@@ -644,3 +644,16 @@ async def test_a_long_row_of_a_picture_ends_with_an_ellipsis(size: tuple[int, in
         assert ends["x"] == ends["漢"] == "…"
         assert ends["─"] == "─"
         assert ends["s"] == "t"
+
+
+async def test_an_agent_says_which_one_opened_it() -> None:
+    host = three_agents()
+    host.add(AgentSpec("claude", name="ben", opened_by=(GEMINI, CODEX)))
+    async with on_the_board(host) as (app, pilot, clock):
+        clock.forward(1)
+        await pilot.click(offset=place(app, "ben"))
+        await pilot.pause()
+        assert "opened by alice" in text_of(app)
+        await pilot.press(LEADER, "w")
+        await until(lambda: isinstance(app.screen, Report))
+        assert f"{GEMINI}, {CODEX}" in text_of(app)

@@ -342,7 +342,9 @@ def test_the_table_of_all_settings_is_the_schema() -> None:
     told = [
         line
         for line in page
-        if line.startswith(tuple(f"| `{part}." for part in ("tui", "a2a", "worktrees", "file_safety", "env")))
+        if line.startswith(
+            tuple(f"| `{part}." for part in ("tui", "a2a", "worktrees", "spawn", "file_safety", "env"))
+        )
     ]
     told += [line for line in page if line.startswith(("| `instructions.", "| `delegation."))]
     wanted = [row(setting) for setting in SCHEMA.values()]
