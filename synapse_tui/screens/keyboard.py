@@ -17,13 +17,14 @@ from textual.widgets import Input, TextArea
 
 from synapse_tui.actions import Action
 from synapse_tui.dataclass import dataclass
-from synapse_tui.driver.events import TerminalKeyRelease, TerminalText
+from synapse_tui.driver.events import TerminalKeyRelease, TerminalText, textual_name
 from synapse_tui.keymap import Keymap, is_function_key, key_label, textual_key
 from synapse_tui.language import tr
 from synapse_tui.mention import ECHO_TIMEOUT, MARKS
 from synapse_tui.model import AgentState
 from synapse_tui.terminal.input import MODIFIER_KEYS
 from synapse_tui.widgets.key_hints import place_of
+from synapse_tui.widgets.option_lists import SearchInput
 from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import plural
 
@@ -218,9 +219,13 @@ class Keyboard:
         return isinstance(event, events.Paste)
 
     def hand_over(self, run: TerminalText) -> bool:
-        """Send text typed at once to the focused pane, unless its keys must be handled one by one."""
+        """Send text typed at once to what is in focus, unless its keys must be handled one by one."""
         app = self._app
-        if not app.screen_stack or app.screen is not app.main or self.leader.pending:
+        if not app.screen_stack or self.leader.pending:
+            return False
+        if isinstance(app.screen, Dialog):
+            return self._hand_to_dialog(run, app.screen)
+        if app.screen is not app.main:
             return False
         if self._waits_for_click(run) or self._waits(run):
             return False
@@ -229,6 +234,18 @@ class Keyboard:
         self._main.settle()
         view = self._main.focused
         return isinstance(view, TerminalView) and view.hand_over(run.text, but=self.leader.key)
+
+    def _hand_to_dialog(self, run: TerminalText, screen: Dialog[Any]) -> bool:
+        field = screen.focused
+        if isinstance(screen, Question) or not isinstance(field, TextArea | SearchInput):
+            return False
+        if self.leader.key in {textual_name(key.event) for key in run.singly()}:
+            return False
+        if not screen.ready or any(kept.for_dialog for kept in self._kept):
+            return self._keep_for_dialog(run, screen)
+        field.post_message(events.Paste(run.text))  # one change of the field, whose cost grows with its text
+        screen.pace()
+        return True
 
     def _guided(self, event: events.Key) -> bool:
         return any(guide.takes(event) for guide in self.guides)
@@ -396,7 +413,14 @@ class Keyboard:
     # Delivery
 
     async def give_dialog(self) -> None:
-        for kept in self._take_for_dialog():
+        taken = self._take_for_dialog()
+        for at, kept in enumerate(taken):
+            screen = self._app.screen
+            if isinstance(screen, Dialog) and not (
+                isinstance(screen, Question) or screen.ready or screen.busy
+            ):
+                self._kept += taken[at:]  # until it is ready again
+                return
             await self._app.on_event(kept.event)
 
     def _take_for_dialog(self) -> list[Kept]:

@@ -185,7 +185,7 @@ class PaneActions:
         if pane is not None:
             self._main.go_to(agent_id)
             if isinstance(pane.view, TerminalView):
-                (pane.view.leave_scroll_mode if pane.view.scroll_mode else pane.view.enter_scroll_mode)()
+                pane.view.call_later(pane.view.toggle_scroll_mode)  # behind the keys that were typed before
 
     def action_live(self, agent_id: str) -> None:
         pane = self._deck.pane(agent_id)

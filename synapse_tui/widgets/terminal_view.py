@@ -776,6 +776,12 @@ class TerminalView(Widget, can_focus=True):
             self.scroll_mode = ScrollMode(self.viewport, Point(self.viewport.top + row, cursor.x))
             self.update_view()
 
+    def toggle_scroll_mode(self) -> None:
+        if self.scroll_mode is None:
+            self.enter_scroll_mode()
+        else:
+            self.leave_scroll_mode()
+
     def leave_scroll_mode(self) -> None:
         if self.scroll_mode is not None or self.viewport.offset:
             self.scroll_mode = None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from textual.widgets import Input
+from textual.widgets import Input, TextArea
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.driver.events import TerminalKey, TerminalText
@@ -65,6 +67,8 @@ SCRIPTS = {
     "a dialog in between": f"{RUN}\x1dr\x15bob\r{RUN}\r",
     "scrolling in between": f"{RUN}\x1dc{RUN}q{RUN}\r",
     "the palette in between": f"\x1dpnone here\x03{RUN}{RUN}\r",
+    "the composer in between": f"\x1dmcodex\t{RUN}{RUN}\x1b[D{RUN}\r{RUN}\r",
+    "the receivers of the composer": f"\x1dmcodex{RUN}\x1b{RUN}\r",
 }
 
 
@@ -80,13 +84,19 @@ async def outcome(script: str, *, whole: bool) -> object:
         await until(lambda: has_arrived(app, host), "the last key")
         await pilot.pause()
         typed = {agent: bytes(session.typed) for agent, session in host.agents.items()}
-        return typed, [call for call in host.calls if call[0] != "resize"], at_main(app), app.main.active
+        calls = [call for call in host.calls if call[0] != "resize"]
+        return typed, calls, at_main(app), app.main.active, fields(app)
 
 
 def has_arrived(app: SynapseApp, host: FakeHost) -> bool:
     """Whether the last key has reached an agent, or the field of a dialog."""
     typed = [session.typed.decode() for session in host.agents.values()]
-    return any(END in text for text in [*typed, *(field.value for field in app.screen.query(Input))])
+    return any(END in text for text in [*typed, *fields(app)])
+
+
+def fields(app: SynapseApp) -> list[str]:
+    texts = [field.text for field in app.screen.query(TextArea)]
+    return [*texts, *(field.value for field in app.screen.query(Input))]
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -100,3 +110,26 @@ async def test_a_run_for_the_agent_that_a_key_before_it_chose():
         feed(app, f"{RUN}\x1d2{RUN}!", whole=True)
         await until(lambda: bytes(host.agents[CODEX].typed) == f"{RUN}!".encode())
         assert bytes(host.agents[CLAUDE].typed) == RUN.encode()
+
+
+@pytest.mark.parametrize("opening", ["\x1dmcodex\t", "\x1dp"])
+async def test_keys_for_a_field_of_a_dialog_are_one_change_of_it(opening: str, monkeypatch):
+    """A change costs more the longer the text is: one for each key would take minutes for a long text."""
+    changes = 0
+    for kind, name in ((TextArea, "edit"), (Input, "replace")):
+        change = getattr(kind, name)
+
+        def counted(*arguments: Any, change: Any = change) -> Any:
+            nonlocal changes
+            changes += 1
+            return change(*arguments)
+
+        monkeypatch.setattr(kind, name, counted)
+    async with running(three_agents()) as (app, _pilot):
+        feed(app, opening, whole=True)
+        await until(lambda: app.screen is not app.main and app.screen.focused is not None)
+        before = changes
+        for _ in range(20):
+            feed(app, RUN * 5, whole=True)
+        await until(lambda: RUN * 100 in "".join(fields(app)), "all that was typed")
+        assert changes - before <= 100, "of 2,300 keys"
