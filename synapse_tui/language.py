@@ -22,7 +22,8 @@ from typing import NamedTuple
 
 LANGUAGES = ("en", "ja")
 _KEY = "tui.language"
-_LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
+LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
+"""The variables that name the language, the first that is set counts."""
 _SHORT = 12  # characters
 _OPENING = "「『（［【〈《\u200d"
 _CLOSING = "、。，．」』）］】〉》？！：；・…ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々"
@@ -43,7 +44,7 @@ def language() -> str:
     """Return the language of this process: that of the settings, else of the locale, else English."""
     wanted = _setting()
     if wanted not in LANGUAGES:
-        wanted = next((value for name in _LOCALE if (value := os.environ.get(name, ""))), "")[:2].lower()
+        wanted = next((value for name in LOCALE if (value := os.environ.get(name, ""))), "")[:2].lower()
     return wanted if wanted in LANGUAGES else LANGUAGES[0]
 
 

@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from synapse_tui import __version__
@@ -18,6 +19,7 @@ from synapse_tui.collector import Collector
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import SynapseError
 from synapse_tui.host import Host
+from synapse_tui.language import LOCALE
 from synapse_tui.paths import UserPaths
 from synapse_tui.process_times import restrict_umask
 from synapse_tui.workspace import Handover, SavedAgent, SavedView, WorkspaceStore
@@ -164,8 +166,9 @@ def main() -> None:
     order = SessionOrder(given.socket_fd, given.project, given.folder, given.name)
     handover = _adopt(given.adopt) if given.adopt >= 0 else None
     log.info("session '%s' of %s begins, version %s", order.name, order.project, __version__)
+    locale = {name: value for name in LOCALE if (value := os.environ.get(name)) is not None}
     while (succession := asyncio.run(run_session(order, handover))) is not None:
-        handover = _execute(order, succession)
+        handover = _execute(order, succession, locale)
     log.info("session '%s' ended", order.name)
     gc.freeze()  # the interpreter would look through all objects twice before it ends
 
@@ -178,14 +181,19 @@ def _adopt(descriptor: int) -> Handover | None:
         return None
 
 
-def _execute(order: SessionOrder, succession: Succession) -> Handover:
-    """Execute the next version; return the handover to this version if that fails."""
+def _execute(order: SessionOrder, succession: Succession, locale: Mapping[str, str]) -> Handover:
+    """Execute the next version; return the handover to this version if that fails.
+
+    It speaks the language of `locale`, that of this process, whatever terminals were attached since.
+    """
     descriptor = succession.handover.write()
     words = [succession.python, "-P", "-m", "synapse_tui.daemon", "--socket-fd", str(order.socket_fd)]
     words += ["--project", str(order.project), "--folder", str(order.folder), "--name", order.name]
     os.set_inheritable(order.socket_fd, True)
+    environ = {name: value for name, value in os.environ.items() if name not in LOCALE} | dict(locale)
     try:
-        os.execv(succession.python, [*words, "--adopt", str(descriptor)])  # noqa: S606 - the client's own
+        # the interpreter is the client's own
+        os.execve(succession.python, [*words, "--adopt", str(descriptor)], environ)  # noqa: S606
     except OSError as error:
         log.error("%s cannot be executed, this version goes on: %s", succession.python, error)
         os.set_inheritable(order.socket_fd, False)

@@ -525,6 +525,18 @@ def test_another_version_goes_on_with_the_agents(launch: Launch, agents: Ready, 
     detach(terminal)
 
 
+def test_an_upgrade_keeps_the_language(launch: Launch, agents: Ready, run: Run) -> None:
+    terminal = launch("dummy:one", LC_ALL="C.UTF-8")
+    agents(terminal, 1)
+    other = launch("attach", LC_ALL="ja_JP.UTF-8")
+    other.wait_for("^] menu")
+    assert run("synapse-tui", "upgrade").returncode == 0
+    assert run("synapse", "send", "one", "are you the next version?", "--response").returncode == 0
+    for each in (terminal, other):
+        each.wait_for("says: are you the next version?", "^] ")
+        assert "^] menu" in each.screen
+
+
 def test_a_newer_client_offers_to_hand_over(launch: Launch, agents: Ready, run: Run, tmp_path: Path) -> None:
     terminal = launch("dummy", "dummy")
     agents(terminal, 2)
