@@ -265,6 +265,7 @@ class SynapseApp(Shell):
         await self._reader.show_all()
         if self._view is not None:
             restore_view(self.main, self._view)
+            self.new_agents.show_not_started(self._view.get("not_started"))
         self._show_board_first(len(self.host.agents))
         restores_at_once = self._restore is not None and not self._restore.ask
         if restores_at_once:

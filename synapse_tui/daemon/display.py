@@ -140,6 +140,12 @@ class Display:
             return view_state(self._app.main)
         return self._opening.view or {}
 
+    def whole_view(self) -> Mapping[str, object]:
+        """Return the view with what no workspace saves: the agents that did not start."""
+        if self._app is not None and self._app.begun:
+            return {**self.view(), "not_started": self._app.new_agents.not_started()}
+        return self._opening.view or {}
+
     # -- the application's life ------------------------------------------------------------------------------
 
     async def run(self) -> None:
@@ -173,7 +179,7 @@ class Display:
             log.exception("the application failed")
             return error
         finally:
-            self._opening = Opening(layout=self._opening.layout, view=self.view())
+            self._opening = Opening(layout=self._opening.layout, view=self.whole_view())
             self._app = None
         return app._exception
 

@@ -23,6 +23,7 @@ from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError, SynapseError
 from synapse_tui.language import tr
 from synapse_tui.model import AgentSpec
+from synapse_tui.sessions.wire import spec_from_json, spec_to_json
 from synapse_tui.widgets.fit import pad
 from synapse_tui.widgets.layout import Axis
 from synapse_tui.widgets.option_lists import Check, Checklist, Choice
@@ -109,6 +110,23 @@ class NewAgentActions:
         return await self._host.open(spec, columns=columns, lines=lines)
 
     # Agents that did not start
+
+    def not_started(self) -> list[dict[str, object]]:
+        """Return them as JSON, for the next version of this process."""
+        rows = ((each.agent, each.error or each.agent.error) for each in self._failed.values())
+        return [
+            {"spec": spec_to_json(agent.spec), "message": error.message, "hint": error.hint}
+            for agent, error in rows
+        ]
+
+    def show_not_started(self, rows: object) -> None:
+        """Show the agents that did not start in the version before."""
+        for row in rows if isinstance(rows, list) else ():
+            spec = spec_from_json(row["spec"])
+            error = SynapseError(str(row["message"]), str(row["hint"]))
+            each = NotStarted(spec, error, partial(self._start, spec))
+            self._failed[f"not-started-{next(self._rows)}"] = Failed(each, error, self._clock())
+        self._show_failed()
 
     def _clock(self) -> float:
         return self._main.board.clock()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -176,6 +177,19 @@ async def test_an_agent_that_did_not_start_is_tried_again() -> None:
         assert host.opened[-1] == AgentSpec("claude", name="ann")
         assert host.agents[chosen(app)].name == "ann", "the choice goes with it"
         assert app.main.board_shown
+
+
+async def test_agents_that_did_not_start_are_handed_on_to_the_next_version() -> None:
+    async with two_not_started() as (host, app, pilot, _clock):
+        rows = json.loads(json.dumps(app.new_agents.not_started()))
+    async with running(host, view={"not_started": rows}) as (app, pilot):
+        await until(lambda: [each.label for each in app.main.not_started] == ["ann", "ben"])
+        await pilot.press(LEADER, "b")
+        await until(lambda: "no port is free in 8100-8109" in text_of(app))
+        del host.fail["open"]
+        app.perform("start_again", app.main.not_started[0].agent_id)
+        await until(lambda: [each.label for each in app.main.not_started] == ["ben"])
+        assert host.opened[-1] == AgentSpec("claude", name="ann")
 
 
 async def test_the_row_of_an_agent_that_did_not_start_is_taken_away() -> None:
