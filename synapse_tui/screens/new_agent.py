@@ -113,10 +113,15 @@ class NewAgentActions:
 
     def not_started(self) -> list[dict[str, object]]:
         """Return them as JSON, for the next version of this process."""
-        rows = ((each.agent, each.error or each.agent.error) for each in self._failed.values())
+        rows = ((each, each.error or each.agent.error) for each in self._failed.values())
         return [
-            {"spec": spec_to_json(agent.spec), "message": error.message, "hint": error.hint}
-            for agent, error in rows
+            {
+                "spec": spec_to_json(each.agent.spec),
+                "message": error.message,
+                "hint": error.hint,
+                "since": each.since,
+            }
+            for each, error in rows
         ]
 
     def show_not_started(self, rows: object) -> None:
@@ -125,7 +130,7 @@ class NewAgentActions:
             spec = spec_from_json(row["spec"])
             error = SynapseError(str(row["message"]), str(row["hint"]))
             each = NotStarted(spec, error, partial(self._start, spec))
-            self._failed[f"not-started-{next(self._rows)}"] = Failed(each, error, self._clock())
+            self._failed[f"not-started-{next(self._rows)}"] = Failed(each, error, float(row["since"]))
         self._show_failed()
 
     def _clock(self) -> float:

@@ -182,8 +182,10 @@ async def test_an_agent_that_did_not_start_is_tried_again() -> None:
 async def test_agents_that_did_not_start_are_handed_on_to_the_next_version() -> None:
     async with two_not_started() as (host, app, pilot, _clock):
         rows = json.loads(json.dumps(app.new_agents.not_started()))
+        since = [each.since for each in app.main.not_started]
     async with running(host, view={"not_started": rows}) as (app, pilot):
         await until(lambda: [each.label for each in app.main.not_started] == ["ann", "ben"])
+        assert [each.since for each in app.main.not_started] == since
         await pilot.press(LEADER, "b")
         await until(lambda: "no port is free in 8100-8109" in text_of(app))
         del host.fail["open"]
