@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from .language import tr
 from .model import AgentState, DeliveryState, TaskState
 
 _UNITS = ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s"))
@@ -68,6 +69,12 @@ def standing(state: TaskState, delivery: str, reason: str = "") -> str:
     word = task_word(state, delivery)
     word = delivery if word == WAITS and delivery else word
     return f"{word}: {reason}" if reason not in ("", word) else word
+
+
+def standing_words(status: str) -> str:
+    """Return what `standing` says in the language of the person."""
+    word, colon, reason = status.partition(": ")
+    return f"{tr(word)}{colon}{tr(reason)}"
 
 
 def step_words(state: TaskState, delivery: str) -> str:

@@ -20,6 +20,7 @@ from synapse_tui.messages.history import History
 from synapse_tui.model import USER, TaskState
 from synapse_tui.paths import find_project
 from synapse_tui.process_times import is_alive, process_name
+from synapse_tui.wording import standing_words
 
 from .caller import Caller
 from .output import note
@@ -67,7 +68,7 @@ async def _talk(externals: ExternalAgents, alias: str, text: str, timeout: float
             while not task.state.at_rest:
                 if (status := peer_task(task).status) != reported:
                     reported = status
-                    note(f"{alias}: {status} (task {task.short_id})")
+                    note(f"{alias}: {standing_words(status)} (task {task.short_id})")
                 if timeout is None and remote_id(task):
                     break
                 seen = task.updated_at.isoformat()

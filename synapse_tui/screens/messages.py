@@ -30,7 +30,7 @@ from synapse_tui.widgets.pane import Delivery
 from synapse_tui.widgets.states import Mark, delivery_mark, step_mark
 from synapse_tui.widgets.text import answer_words, one_line, plural, printable
 from synapse_tui.widgets.views import commands_of, named, party, proof
-from synapse_tui.wording import moment
+from synapse_tui.wording import moment, standing_words
 
 from .composer import Composer, Draft, Recipient, last_lines, recipients
 from .dialog import Dialog, ListDialog, Row
@@ -161,7 +161,7 @@ class MessageActions:
         def status(receipt: Receipt) -> str:
             # The progress of messages to other processes is not reported here, so a state would never change.
             here = receipt.error is not None or receipt.target in self._host.agents
-            return receipt.status if here else SENT.word
+            return standing_words(receipt.status) if here else SENT.word
 
         return " · ".join(f"{self._app.label(each.target)}: {status(each)}" for each in receipts)
 

@@ -285,7 +285,7 @@ class Tour:
         elif step.number == 1 and step.phase is Phase.ASKS:
             self._type_into(ALICE, [*map(key_press, HELLO), key_press("enter")])
         elif step.number == 2 and step.phase is Phase.ASKS:
-            self._type_into(BOB, [key_press(character) for character in DRAFT])
+            self._type_into(BOB, [key_press(character) for character in tr(DRAFT)])
         elif step.number == STEPS and step.phase is Phase.RUNS:
             self._app.perform("next_waiting")
 

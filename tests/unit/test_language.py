@@ -20,6 +20,7 @@ from synapse_tui.language import Catalogue, breakable, parts_of
 from synapse_tui.sessions.client import Ended
 from synapse_tui.sessions.places import SessionPlace
 from synapse_tui.widgets.text import wrapped_line  # also teaches Textual
+from synapse_tui.wording import standing_words
 from tests.command_line import Result, call
 from tests.texts import CATALOGUES, texts
 
@@ -95,7 +96,7 @@ def test_parts() -> None:
 @pytest.fixture
 def japanese(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     language.language.cache_clear()
-    monkeypatch.setattr(language, "_LOCALE", ("SYNAPSE_TEST_LOCALE",))
+    monkeypatch.setattr(language, "LOCALE", ("SYNAPSE_TEST_LOCALE",))
     monkeypatch.setenv("SYNAPSE_TEST_LOCALE", "ja_JP.UTF-8")
     yield
     language.language.cache_clear()
@@ -132,6 +133,14 @@ def test_the_line_after_detaching_is_japanese(
     _report_end(SessionPlace(tmp_path, "proj", tmp_path), Ended("detached", text), tmp_path)
     line = f"[セッション「proj」から切り離しました: {said}。戻るには: synapse-tui attach proj]\n"
     assert capsys.readouterr().err == line
+
+
+@pytest.mark.usefixtures("japanese")
+@pytest.mark.parametrize(
+    ("status", "said"), [("queued", "未送信"), ("held: you have a draft", "保留: 下書きがあります")]
+)
+def test_the_state_of_a_message_is_japanese_with_its_reason(status: str, said: str) -> None:
+    assert language.tr(f"ada: {standing_words(status)} (task b138e630)") == f"ada: {said} (タスク b138e630)"
 
 
 @pytest.mark.usefixtures("japanese")
