@@ -16,13 +16,14 @@ ENVIRON = {
 }
 
 
-def git(folder: Path, *words: str, check: bool = True) -> str:
+def git(folder: Path, *words: str, check: bool = True, stdin: str = "") -> str:
     """Run git as the agents do: with the configuration of the repository."""
     done = subprocess.run(
         ["git", *words],
         cwd=folder,
         check=check,
         capture_output=True,
+        input=stdin,
         env=ENVIRON,
         encoding="utf-8",
         errors="replace",

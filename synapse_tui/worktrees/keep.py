@@ -6,6 +6,7 @@ remove` is not used on a folder that exists: it deletes ignored files without a 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -94,7 +95,8 @@ def keep(repository: Repository, tree: Worktree, why: str, trash: str = "") -> K
     now = datetime.now(UTC)
     facts = {"name": tree.name, "why": why, "head": head, "branch": tree.branch, "trash": trash}
     content = git.run("rev-parse", f"{held}^{{tree}}").strip()
-    parents = ["-p", head] if held == head else ["-p", head, "-p", held]
+    others = [held] if held != head else []
+    parents = [word for each in (head, *others, *_put_aside(repository, tree, head)) for word in ("-p", each)]
     commit = git.run(
         "commit-tree", content, *parents, "-m", json.dumps({**facts, "when": now.timestamp()}), extra=_WHO
     ).strip()
@@ -110,6 +112,21 @@ def keep(repository: Repository, tree: Worktree, why: str, trash: str = "") -> K
                 f"what {tree.name} holds cannot be kept in {repository.top}",
                 "check the repository with git fsck",
             )
+
+
+def _put_aside(repository: Repository, tree: Worktree, head: str) -> list[str]:
+    """Return commits that only the worktree's git folder knows: those that it was at, and git's autostash."""
+    at = ("--git-dir", str(tree.gitdir))
+    found = repository.git.run(*at, "log", "-g", "--format=%H", "HEAD", expected=(0, 128)).split()
+    for name in ("MERGE_AUTOSTASH", "rebase-merge/autostash", "rebase-apply/autostash"):
+        with contextlib.suppress(OSError):
+            found.append((tree.gitdir / name).read_text(encoding="utf-8").strip())
+    wanted = "\n".join([*dict.fromkeys(found), f"^{head}"])
+    # what git has deleted meanwhile counts for nothing
+    words = ("rev-list", "--ignore-missing", "--topo-order", "--parents", "--stdin")
+    listed = [line.split() for line in repository.git.run(*words, stdin=wanted).splitlines()]
+    parents = {parent for _commit, *several in listed for parent in several}
+    return [commit for commit, *_parents in listed if commit not in parents]
 
 
 def kept(repository: Repository) -> list[Kept]:

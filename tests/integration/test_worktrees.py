@@ -373,6 +373,32 @@ def test_everything_comes_back_after_it_was_discarded(repository: Repository) ->
     assert git(back.path, "status", "--porcelain") == " M b.py\n?? new.py\n"
 
 
+def test_what_git_put_aside_for_a_rebase_is_kept(repository: Repository) -> None:
+    tree = add(repository, "alice")
+    commit(tree.path, a_py="alice\ntwo\nthree\n")
+    commit(repository.top, a_py="main\ntwo\nthree\n")
+    (tree.path / "b.py").write_text("not committed\n")
+    git(tree.path, "rebase", "-q", "--autostash", "main", check=False)
+    assert repository.busy(tree.path) == "rebase-merge"
+    assert (tree.path / "b.py").read_text() == "one\ntwo\nthree\n"
+    tree = repository.tree("alice")
+    keep.remove(repository, tree, "discarded")
+    held = git(repository.top, "rev-list", "--objects", "--all").split()
+    blob = git(repository.top, "hash-object", "-t", "blob", "--stdin", stdin="not committed\n").strip()
+    assert blob in held
+
+
+def test_commits_that_an_agent_has_reset_away_are_kept(repository: Repository) -> None:
+    tree = add(repository, "alice")
+    commit(tree.path, "first", a_py="1\n")
+    commit(tree.path, "second", a_py="2\n")
+    gone = git(tree.path, "rev-parse", "HEAD").strip()
+    git(tree.path, "reset", "-q", "--hard", "HEAD~2")
+    keep.remove(repository, repository.tree("alice"), "discarded")
+    assert gone in git(repository.top, "rev-list", "--all").split()
+    assert keep.restore(repository, keep.find_kept(repository, "alice"))
+
+
 def test_what_is_in_a_submodule_outlives_the_worktree(hostile: Hostile) -> None:
     """git keeps the commits of a worktree's submodule in the worktree's own git folder."""
     repository = hostile.repository
