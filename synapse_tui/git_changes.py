@@ -18,7 +18,7 @@ from synapse_tui.dataclass import dataclass
 REST = 10.0  # minimum seconds between two counts of a folder in which something happens
 CALM_REST = 60.0  # between two counts of a folder in which no agent does anything
 WHOLE_REST = 600.0  # between two counts of a whole folder while no turn ends there
-SHARE = 120  # times the CPU time of a count's git that pass before the next one of any folder
+SHARE = 120  # of the time in which git counts for one unit of its CPU time
 CREDIT = 10.0  # seconds of that which may be owed while folders are counted one after the other
 
 
@@ -77,7 +77,8 @@ class _Folder:
     change: FolderChange | None = None
     counted: float = -CALM_REST
     whole: float = -WHOLE_REST
-    activity: Activity = Activity(-1)
+    ended: float = -1.0  # the last turn that had ended when the whole folder was counted
+    activity: Activity = Activity()
     touched: set[Path] = field(default_factory=set)
 
 
@@ -105,7 +106,9 @@ class ChangeCounter:
         self._clock = clock
         self._spent = spent or _spent
         self._folders: dict[Path, _Folder] = {}
-        self._owed = 0.0  # the time until which no more may be counted
+        # The time until which no more may be counted, of the paths that were written and of whole folders:
+        # half of the budget each, so that neither keeps the other from being counted.
+        self._owed = {False: 0.0, True: 0.0}
         self._busy = False
 
     def get(self, folder: Path) -> FolderChange | None:
@@ -119,45 +122,52 @@ class ChangeCounter:
 
     def due(self, folder: Path, activity: Activity) -> bool:
         now = self._clock()
-        return not self._busy and now >= self._owed and self._due(folder, activity, now)
+        return not self._busy and any(
+            now >= self._owed[whole] and self._due(folder, activity, now, whole=whole)
+            for whole in (False, True)
+        )
 
-    def _due(self, folder: Path, activity: Activity, now: float) -> bool:
-        known = self._folders.get(folder)
-        if known is None:
-            return True
+    def _due(self, folder: Path, activity: Activity, now: float, *, whole: bool) -> bool:
+        known = self._folders.get(folder, _Folder())
+        if whole:
+            return activity.ended > known.ended or now - known.whole >= WHOLE_REST
         quiet = activity == known.activity and not known.touched
         return now - known.counted >= (CALM_REST if quiet else REST)
 
     async def look(self, folders: Mapping[Path, Activity]) -> bool:
         """Count the folders that are due, the oldest count first; return whether anything changed."""
-        if self._busy or self._clock() < self._owed:
+        if self._busy:
             return False
         self._busy = True
         changed = False
         try:
             for gone in self._folders.keys() - folders.keys():
                 del self._folders[gone]
-            waiting = sorted(folders, key=lambda each: self._folders.get(each, _Folder()).counted)
-            for folder in waiting:
-                now = self._clock()
-                if self._owed - now >= CREDIT:
-                    break
-                if self._due(folder, folders[folder], now):
-                    changed |= await self._look_at(folder, folders[folder], now)
+            for whole in (False, True):
+                for folder in sorted(folders, key=lambda each: self._last(each, whole=whole)):
+                    now = self._clock()
+                    if now < self._owed[whole] - CREDIT:
+                        break
+                    if self._due(folder, folders[folder], now, whole=whole):
+                        changed |= await self._look_at(folder, folders[folder], now, whole=whole)
         finally:
             self._busy = False
         return changed
 
-    async def _look_at(self, folder: Path, activity: Activity, began: float) -> bool:
+    def _last(self, folder: Path, *, whole: bool) -> float:
+        known = self._folders.get(folder, _Folder())
+        return known.whole if whole else known.counted
+
+    async def _look_at(self, folder: Path, activity: Activity, began: float, *, whole: bool) -> bool:
         known = self._folders.setdefault(folder, _Folder())
-        whole = activity.ended > known.activity.ended or began - known.whole >= WHOLE_REST
         before, touched = known.change, known.touched
         known.activity, known.touched = activity, set()
         spent = self._spent()
         known.change = await self._count(folder, touched, whole)
-        now = self._clock()
+        known.counted = now = self._clock()
+        if whole:
+            known.whole, known.ended = now, activity.ended
         # An agent that ended meanwhile counts with all that it ever took.
         took = min(self._spent() - spent, now - began)
-        known.counted, known.whole = now, now if whole else known.whole
-        self._owed = max(self._owed, began) + SHARE * took
+        self._owed[whole] = max(self._owed[whole], began) + 2 * SHARE * took
         return known.change != before

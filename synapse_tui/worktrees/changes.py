@@ -119,12 +119,13 @@ class LineCounter:
             whole: Whether all files are looked at, and not only those and the ones that had changed before.
         """
         try:
-            self._last = self._count_all() if whole else self._count_some(touched)
+            self._last = self._begin(everything=True) if whole else self._count_some(touched)
         except (WorktreeError, OSError):
             self._last, self._repository = None, None
         return self._last
 
-    def _count_all(self) -> FolderChange:
+    def _begin(self, *, everything: bool) -> FolderChange:
+        """Count what is committed, and everything else too if that is wanted: git then looks at each file."""
         repository = self._repository = Repository(self._folder, self._environ, COUNTING)
         git = repository.git.at_once(self._folder)
         tree = repository.tree_at(self._folder)
@@ -135,7 +136,7 @@ class LineCounter:
             self._base = found or tree.base
         prefix = git.run("rev-parse", "--show-prefix").rstrip("\n")
         committed = git.paths("diff", "--name-only", "-z", "--no-renames", self._base, "HEAD", "--")
-        paths = {*repository.changed(self._folder), *committed}
+        paths = {*committed, *(repository.changed(self._folder) if everything else ())}
         paths = {path for path in paths if path.startswith(prefix) and not path.endswith("/")}
         if len(paths) > MOST_PATHS:
             self._paths = None
@@ -147,10 +148,12 @@ class LineCounter:
 
     def _count_some(self, touched: Collection[Path]) -> FolderChange | None:
         if self._repository is None:
-            return self._count_all()
+            self._begin(everything=False)
+        if self._repository is None:
+            return None
         git = self._repository.git.at_once(self._folder)
         if git.run("rev-parse", "HEAD").strip() != self._head:
-            return self._count_all()
+            return self._begin(everything=True)
         if self._paths is None:
             return self._last
         inside = (path for path in touched if path.is_relative_to(self._top))
