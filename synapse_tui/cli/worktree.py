@@ -26,6 +26,7 @@ from .output import ExitCode, confirm, note, plain, show, show_json, show_list
 if TYPE_CHECKING:
     from synapse_tui.worktrees.keep import Kept
     from synapse_tui.worktrees.merge import Conflict
+    from synapse_tui.worktrees.setup import SetUp
     from synapse_tui.worktrees.trees import Repository, Worktree
 
 
@@ -70,7 +71,9 @@ def add_command(*, agent: str, place: str, as_json: bool) -> None:
       synapse worktree add alice
       synapse worktree add alice --place inside
     """
-    made = _repository().add(agent, place=place or Layers.here().load().text("worktrees.place"))
+    repository = _repository()
+    made = repository.add(agent, place=place or Layers.here().load().text("worktrees.place"))
+    _set_up(repository, made.tree)
     if as_json:
         show_json({**_facts(made.tree), "copied": list(made.copied), "uncommitted": made.uncommitted})
         return
@@ -78,6 +81,46 @@ def add_command(*, agent: str, place: str, as_json: bool) -> None:
     note(f"synapse: the branch is {made.tree.branch}, from {made.tree.onto or made.tree.base[:12]}")
     if made.uncommitted:
         note(f"synapse: it lacks uncommitted changes of the main folder (files: {made.uncommitted})")
+
+
+@worktree_command.command(name="setup")
+@_AGENT
+@json_option
+def setup_command(*, agent: str, as_json: bool) -> None:
+    """Run the project's .synapse/worktree-setup in AGENT's worktree once more.
+
+    It is run in each new worktree, by /bin/sh, once you have trusted its content with 'synapse trust'.
+
+    Examples:
+      synapse worktree setup alice
+    """
+    _check_person("set up")
+    repository = _repository()
+    tree = repository.tree(agent)
+    if tree.missing:
+        raise WorktreeError(f"the folder of {agent} is gone", "synapse worktree prune tidies up")
+    done = _set_up(repository, tree)
+    if done.script is None:
+        raise WorktreeError("this project has no .synapse/worktree-setup", "write one: it is run by /bin/sh")
+    if as_json:
+        facts = {"script": str(done.script), "untrusted": done.untrusted, "trouble": done.trouble}
+        show_json(facts)
+    if done.untrusted or done.trouble:
+        click.get_current_context().exit(ExitCode.FAILED.value)
+
+
+def _set_up(repository: Repository, tree: Worktree) -> SetUp:
+    from synapse_tui.agents.profiles.finding import TrustStore
+    from synapse_tui.worktrees.setup import set_up
+
+    done = set_up(repository, tree, os.environ, TrustStore(Caller.of().paths.trusted).trusts)
+    if done.untrusted:
+        script = tilde(str(done.script))
+        note(f"synapse: {tree.name} is not set up: read {script}, then: synapse trust worktree-setup")
+        note(f"  synapse worktree setup {tree.name}")
+    elif done.trouble:
+        note(f"synapse: {tree.name} could not be set up: {done.trouble}")
+    return done
 
 
 @worktree_command.command(name="list")

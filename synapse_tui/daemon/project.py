@@ -20,6 +20,7 @@ from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.pty.spawn import find_command
 from synapse_tui.settings import Settings, load_settings
 from synapse_tui.settings.files import SettingsFiles
+from synapse_tui.worktrees.setup import SCRIPT
 
 _ALWAYS_THERE = frozenset({"dummy", "shell"})
 """Profiles that need nothing installed. If only these can be opened, there is no choice to offer."""
@@ -69,7 +70,7 @@ class ProjectFiles:
         if self.folder / ".synapse" != self.paths.synapse:
             selections = (Selection.of(settings, name) for name in profiles.profiles)
             names = dict.fromkeys(name for selection in selections for name in (*selection.names, DELEGATE))
-            for path in (self.folder / ".synapse" / name for name in names):
+            for path in (self.folder / ".synapse" / name for name in (*names, SCRIPT)):
                 with contextlib.suppress(OSError):
                     trusted(path, read_file(path))
         return profiles, settings, others

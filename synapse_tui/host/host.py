@@ -30,7 +30,7 @@ from synapse_tui.agents.console import Past
 from synapse_tui.agents.delivery.answering import AnswerOutcome
 from synapse_tui.agents.delivery.typed_text import MessageStyle
 from synapse_tui.agents.environment import child_environment
-from synapse_tui.agents.profiles.finding import ProfileSet
+from synapse_tui.agents.profiles.finding import ProfileSet, TrustStore
 from synapse_tui.agents.profiles.generic import not_found, profile_of
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession, resumed_spec, saved_agent
@@ -59,6 +59,7 @@ from synapse_tui.safety.service import FileSafety
 from synapse_tui.settings import Settings
 from synapse_tui.terminal import capture_history
 from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover, SavedAgent
+from synapse_tui.worktrees.setup import SetUp, set_up
 from synapse_tui.worktrees.trees import Repository, Worktree, in_main_folder
 
 from .following import ProfileFiles, SettingsFollower
@@ -579,17 +580,29 @@ class Host:
         place = self.settings.text("worktrees.place")
         used = {path for each in self._agents.values() for path in (each.cwd, *each.cwd.parents)}
 
-        def find() -> tuple[Worktree, int, Path]:
+        def find() -> tuple[Worktree, int, SetUp, Path]:
             repository = Repository(folder, self._environ)
-            tree, left = repository.for_agent(name, used, place=place)
+            tree, made = repository.for_agent(name, used, place=place)
+            trusts = TrustStore(self.paths.trusted).trusts
+            done = set_up(repository, tree, self._environ, trusts) if made is not None else SetUp()
             below = repository.git.at(folder).run("rev-parse", "--show-prefix").strip()
-            return tree, left, tree.path / below if (tree.path / below).is_dir() else tree.path
+            inside = tree.path / below if (tree.path / below).is_dir() else tree.path
+            return tree, made.uncommitted if made is not None else 0, done, inside
 
-        tree, left, found = await asyncio.to_thread(find)
+        tree, left, done, found = await asyncio.to_thread(find)
         self.events.publish(Notice(f"{name} works in {tilde(str(tree.path))}, on the branch {tree.branch}"))
         if left:
             text = f"the worktree of {name} lacks uncommitted changes of the main folder (files: {left})"
             self.events.publish(Notice(text, "warning"))
+        if done.untrusted:
+            text = (
+                f"the worktree of {name} is not set up: read {tilde(str(done.script))}, then: synapse trust"
+            )
+            self.events.publish(Notice(text, "warning"))
+        elif done.trouble:
+            self.events.publish(
+                Notice(f"the worktree of {name} could not be set up: {done.trouble}", "warning")
+            )
         return found
 
     def _add(self, session: AgentSession, sockets: LoopbackSockets, *, adopted: bool = False) -> None:

@@ -233,7 +233,9 @@ class Repository:
             self.git.at(path).run("update-index", "-q", "--refresh", expected=(0, 1))
         return Made(self.tree(name), tuple(self._copy_included(path)), len(self.changed(self.top)))
 
-    def for_agent(self, name: str, taken: Collection[Path], *, place: str = "beside") -> tuple[Worktree, int]:
+    def for_agent(
+        self, name: str, taken: Collection[Path], *, place: str = "beside"
+    ) -> tuple[Worktree, Made | None]:
         """Return the worktree of an agent; make one if it has none, or another agent works in it.
 
         Args:
@@ -242,7 +244,7 @@ class Repository:
             place: Where a new one is made.
 
         Returns:
-            The worktree, and how many uncommitted files of the main folder a new one does not have.
+            The worktree, and what was made, if it is new.
         """
         trees = {tree.name: tree for tree in self.trees()}
         number, chosen = 1, name
@@ -250,9 +252,9 @@ class Repository:
             number += 1
             chosen = f"{name}-{number}"
         if chosen in trees:
-            return trees[chosen], 0
+            return trees[chosen], None
         made = self.add(chosen, place=place)
-        return made.tree, made.uncommitted
+        return made.tree, made
 
     def head(self) -> str:
         """Return the commit that new worktrees begin from."""

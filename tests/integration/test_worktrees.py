@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.errors import SynapseError, WorktreeError
 from synapse_tui.events import Notice
 from synapse_tui.host import Host
@@ -19,8 +20,10 @@ from synapse_tui.model import AgentSpec
 from synapse_tui.worktrees import keep
 from synapse_tui.worktrees.changes import LineCounter, read_changes
 from synapse_tui.worktrees.merge import Conflict, difference, is_merged, merge
+from synapse_tui.worktrees.setup import set_up
 from synapse_tui.worktrees.trees import INCLUDE, TRASH, Repository, in_main_folder
 from tests.command_line import Result, call
+from tests.waiting import wait_until
 from tests.worktree_kit import ENVIRON, add, commit, foreseen, git, make_repository
 
 
@@ -527,6 +530,51 @@ def test_a_day_with_the_command(repository: Repository, home: dict[str, str]) ->
     assert "already" not in synapse(repository, home, "list").out
 
 
+def setup_script(repository: Repository, text: str) -> Path:
+    folder = repository.top / ".synapse"
+    folder.mkdir(exist_ok=True)
+    script = folder / "worktree-setup"
+    script.write_text(text)
+    return script
+
+
+def test_a_worktree_is_set_up_once_the_user_trusts_the_script(
+    repository: Repository, home: dict[str, str]
+) -> None:
+    home = {**home, "VIRTUAL_ENV": "/x", "GIT_DIR": "/x"}
+    script = setup_script(
+        repository, 'echo "$PWD $SYNAPSE_MAIN_FOLDER $VIRTUAL_ENV$GIT_DIR" > ready; exit $CODE'
+    )
+    added = synapse(repository, home, "add", "alice")
+    alice = Path(added.out.strip())
+    assert "is not set up: read" in added.err
+    assert not (alice / "ready").exists()
+    listed = call("synapse", "trust", "--list", environ=home, folder=repository.top)
+    assert "worktree-setup" in listed.out + listed.err
+    trust = ("trust", "worktree-setup", "--yes")
+    assert call("synapse", *trust, environ=home, folder=repository.top).code == 0
+    assert synapse(repository, home, "setup", "alice").code == 0
+    assert (alice / "ready").read_text() == f"{alice} {repository.top} \n"
+    failed = synapse(repository, {**home, "CODE": "7"}, "setup", "alice")
+    assert (failed.code, "exit status 7" in failed.err or "it failed" in failed.err) == (1, True)
+    bob = Path(synapse(repository, home, "add", "bob").out.strip())
+    assert (bob / "ready").exists()
+    script.write_text("touch other")  # in the main folder, or by a branch: it has to be trusted again
+    carol = synapse(repository, home, "add", "carol")
+    assert "is not set up" in carol.err
+    assert not (Path(carol.out.strip()) / "other").exists()
+    refused = synapse(repository, {**home, "SYNAPSE_AGENT_ID": "synapse-claude-8100"}, "setup", "bob")
+    assert refused.code == 2
+
+
+def test_a_script_that_does_not_end_is_ended(repository: Repository) -> None:
+    setup_script(repository, "echo $$ > pid; sleep 600 & wait")
+    tree = add(repository, "alice")
+    done = set_up(repository, tree, ENVIRON, lambda *_file: True, limit=1.0)
+    assert done.trouble == "it took more than 1 s"
+    wait_until(lambda: next(keep.processes_in(tree.path), None) is None, "the end of what it had started")
+
+
 def test_an_agent_may_look_but_not_merge_or_remove(repository: Repository, home: dict[str, str]) -> None:
     synapse(repository, home, "add", "alice")
     inside = {**home, "SYNAPSE_AGENT_ID": "synapse-claude-8100"}
@@ -568,6 +616,22 @@ def test_a_change_in_the_second_of_the_checkout_is_seen(repository: Repository) 
 
 
 # -- agents
+
+
+async def test_the_worktree_of_an_agent_is_set_up_before_it_starts(host: Host) -> None:
+    repository = make_repository(host.project)
+    script = setup_script(repository, "touch ready")
+    notices: list[str] = []
+    host.events.subscribe(lambda event: notices.append(event.text) if isinstance(event, Notice) else None)
+    first = await host.open(AgentSpec("dummy", "alice", worktree=True), columns=80, lines=24)
+    assert not (first.cwd / "ready").exists()
+    assert any("alice is not set up: read" in text for text in notices)
+    store = TrustStore(host.paths.trusted)
+    untrusted = store.check(script, script.read_bytes())
+    assert untrusted is not None
+    store.trust([untrusted])
+    second = await host.open(AgentSpec("dummy", "bob", worktree=True), columns=80, lines=24)
+    assert (second.cwd / "ready").exists()
 
 
 async def test_each_agent_gets_a_worktree_of_its_own_and_the_same_one_again(host: Host) -> None:
