@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar, NamedTuple, TypeVar
 
+from rich.cells import cell_len
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
@@ -19,11 +20,13 @@ from textual.content import Content
 from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from synapse_tui.errors import SynapseError
+from synapse_tui.errors import HistoryError, SynapseError
 from synapse_tui.language import tr
+from synapse_tui.safety.locks import ModificationQuery
 from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.option_lists import Check, Choices
 from synapse_tui.widgets.text import plural, printable
+from synapse_tui.widgets.views import party
 from synapse_tui.worktrees import keep, merge
 from synapse_tui.worktrees.changes import Changes, FileDiff, read_changes
 from synapse_tui.worktrees.trees import Repository, Worktree
@@ -33,6 +36,7 @@ from .shell import Shell
 
 WIDE = 110  # width from which the hunks are beside the files
 MOST_LINES = 2000  # lines of a file's changes that are shown
+MOST_WRITTEN = 500  # of the last writes that hooks reported, to say who has changed a file
 MOST_COLOURED = 300  # lines of them that have the colours of their language: a few milliseconds
 _STYLES = {"+": "$add on $add-ground", "-": "$del on $del-ground", "@": "$accent", "\\": "$faint"}
 _GROUNDS = {"+": "on $add-ground", "-": "on $del-ground"}
@@ -85,13 +89,32 @@ class Review:
         self._agent_id = agent_id
         self.folder = folder
         self.remarks: list[Remark] = []
+        self.writers: dict[str, str] = {}
+        """Who has written a file of a shared folder, as far as hooks report it, by its path."""
 
     @property
     def name(self) -> str:
         return self._app.label(self._agent_id)
 
     async def read(self) -> Changes:
-        return await asyncio.to_thread(read_changes, self.folder, os.environ)
+        changes = await asyncio.to_thread(read_changes, self.folder, os.environ)
+        self.writers = await self._find_writers(changes.top) if changes.tree is None else {}
+        return changes
+
+    async def _find_writers(self, top: Path) -> dict[str, str]:
+        safety, labels = self._host.safety, self._app.labels()
+        if not safety.enabled:
+            return {}
+        try:
+            found = await safety.changes(ModificationQuery(limit=MOST_WRITTEN))
+        except HistoryError:
+            return {}
+        writers: dict[str, list[str]] = {}
+        for each in found:
+            path = safety.keys.path(each.file)
+            if path.is_relative_to(top):
+                writers.setdefault(path.relative_to(top).as_posix(), []).append(party(each.agent_id, labels))
+        return {path: ", ".join(dict.fromkeys(names)) for path, names in writers.items()}
 
     async def commit(self, message: str) -> str:
         done = await self._in_tree(lambda repository, tree: merge.commit(repository, tree, message))
@@ -226,7 +249,8 @@ class ChangesView(Dialog[str]):
         self._show_buttons()
         width = files.content_size.width - 1
         if changes is not None and width > 0:
-            files.add_options([Option(_row(file, width)) for file in changes.files])
+            rows = [_row(file, width, self._review.writers.get(file.path, "")) for file in changes.files]
+            files.add_options(map(Option, rows))
             files.highlighted = min(marked, len(changes.files) - 1) if changes.files else None
         self._show_hunks()
 
@@ -427,11 +451,13 @@ def _forecast(conflict: merge.Conflict, name: str) -> str:
     return tr(f"will conflict with {other} in {printable(', '.join(conflict.files))}")
 
 
-def _row(file: FileDiff, width: int) -> Content:
+def _row(file: FileDiff, width: int, writers: str = "") -> Content:
     counts = f" +{file.added}", f" −{file.removed}"
     room = max(width - sum(map(len, counts)) - 1, 8)
+    who = f"  {shorten(writers, room // 2)}" if writers else ""
+    room -= cell_len(who)
     path = pad(shorten(printable(file.path), room, "start"), room)
-    return Content.assemble((f" {path}", "$ink"), (counts[0], "$add"), (counts[1], "$del"))
+    return Content.assemble((f" {path}", "$ink"), (who, "$muted"), (counts[0], "$add"), (counts[1], "$del"))
 
 
 def numbered(file: FileDiff) -> Iterator[Remark]:

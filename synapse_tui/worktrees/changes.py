@@ -43,14 +43,14 @@ class Changes:
     """All changes of a folder.
 
     Attributes:
-        repository: Its repository.
+        top: The folder to which the paths are relative.
         tree: Its worktree; None if it is shared with others.
         files: The changes by file.
         uncommitted: How many files are not as committed.
         conflicts: The conflicts to come with its branch and other worktrees; empty for a shared folder.
     """
 
-    repository: Repository
+    top: Path
     tree: Worktree | None
     files: tuple[FileDiff, ...]
     uncommitted: int
@@ -72,7 +72,7 @@ def read_changes(folder: Path, environ: Mapping[str, str]) -> Changes:
         git, now = repository.git.at(folder), snapshot(repository, folder)
         words = ("diff", "--no-ext-diff", "--no-textconv", *plain)
         files = _files(git.run(*words, "HEAD", now), git.run(*words, *counting, "HEAD", now))
-        return Changes(repository, None, tuple(files), uncommitted)
+        return Changes(repository.top_of(folder), None, tuple(files), uncommitted)
     trees = repository.trees()
     heads = snapshots(repository, trees)
     now = heads[tree.name]
@@ -81,7 +81,7 @@ def read_changes(folder: Path, environ: Mapping[str, str]) -> Changes:
     )
     found = forecast(repository, trees, heads)
     conflicts = tuple(each for each in found if tree.name in (each.one, each.other))
-    return Changes(repository, tree, tuple(files), uncommitted, conflicts)
+    return Changes(tree.path, tree, tuple(files), uncommitted, conflicts)
 
 
 def _files(text: str, counts: str) -> Iterator[FileDiff]:

@@ -10,6 +10,7 @@ import pytest
 from textual.widgets import Input, OptionList
 
 from synapse_tui.app import SynapseApp
+from synapse_tui.screens.board import BoardActions
 from synapse_tui.screens.changes import ChangesView, CommitForm, MergeForm, RemarkForm, hunks
 from synapse_tui.screens.dialog import Confirm
 from synapse_tui.worktrees import keep
@@ -218,6 +219,42 @@ async def test_a_shared_folder_is_looked_at_but_not_merged(tmp_path: Path) -> No
         assert not view.query_one("#merge").display
         await pilot.press("m")
         await until(lambda: "only a worktree can be merged" in text_of(app))
+
+
+async def test_in_a_shared_folder_it_says_who_has_written_a_file(tmp_path: Path) -> None:
+    host = three_agents()
+    top = make_repository(tmp_path / "shop").top
+    host.safety.enabled = True
+    for name, writers in {"new.py": (CLAUDE, CODEX, CLAUDE), "mine.py": ()}.items():
+        (top / name).write_text("x\n")
+        for agent_id in writers:
+            host.safety.change(str(top / name), agent_id)
+    host.agents[CLAUDE].cwd = top
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "g")
+        await until(lambda: shown(app))
+        rows = [row for row in text_of(app).splitlines() if ".py" in row and "+1" in row]
+        assert [row.split("+1")[0].split()[-3:] for row in rows] == [
+            ["▌", "mine.py"],
+            ["new.py", "claude,", "codex"],
+        ]
+
+
+async def test_files_that_hooks_report_are_counted_on_the_board(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = three_agents()
+    _top, claude, _codex = worktrees(host, tmp_path)
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "b")
+        source = app.main.board.source
+        assert isinstance(source, BoardActions)
+        await until(lambda: source.changes.get(claude) is not None)
+        touched: list[Path] = []
+        monkeypatch.setattr(source.changes, "touch", touched.append)
+        host.safety.change(str(claude / "b.py"), CLAUDE)
+        await until(lambda: touched)
+        assert touched == [claude / "b.py"]
 
 
 async def test_without_git_it_says_so(tmp_path: Path) -> None:
