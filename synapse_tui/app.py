@@ -49,6 +49,7 @@ from .screens.panes import PaneActions
 from .screens.questions import QuestionQueue, RestoreOffer, RestoreQuestion
 from .screens.settings import SettingsActions
 from .screens.shell import TOAST_SECONDS, SessionControls, Shell
+from .screens.teams import TeamActions
 from .screens.tour import Tour
 from .themes import variable_defaults
 from .widgets.appearance import plainest
@@ -215,6 +216,7 @@ class SynapseApp(Shell):
             BoardActions(self),
             HistoryActions(self, self.messages),
             ChangesActions(self),
+            TeamActions(self, self.questions, self.new_agents),
             self.panes,
         ):
             self.add_actions(feature)

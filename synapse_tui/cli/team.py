@@ -118,11 +118,12 @@ def save_command(*, name: str, user: bool, force: bool, session: str, as_json: b
     for spec in specs:
         if spec.command:
             note(f"synapse: {_called(spec)} is left out: a team names profiles only")
-    wanted = [_in_worktree(spec, project) for spec in specs if not spec.command]
+    wanted = [spec for spec in specs if not spec.command]
     if not wanted:
         raise SessionError("no agent runs that a team can name", "start some: synapse-tui claude codex")
     teams = _teams(project)
-    path = teams.save(name, team_text(wanted, layout, project), user=user, replace=force)
+    text = team_text(wanted, layout, project, os.environ)
+    path = teams.save(name, text, user=user, replace=force)
     if caller.agent_id:
         note("synapse: the user is asked before it is opened")
     elif (team := teams.find(name)).path == path:  # not the project's of that name, beside one of the user's
@@ -253,21 +254,3 @@ def _running(project: Path, session: str) -> tuple[list[AgentSpec], str]:
         raise SessionError("no session of this project is running", "start one: synapse-tui claude codex")
     answer = ask(connection, request("team"))
     return [spec_from_json(each) for each in answer.get("specs", ())], str(answer.get("layout", ""))
-
-
-def _in_worktree(spec: AgentSpec, project: Path) -> AgentSpec:
-    """Return an agent that works in its worktree as one that gets such a worktree."""
-    import dataclasses
-
-    from synapse_tui.errors import WorktreeError
-    from synapse_tui.worktrees.trees import Repository
-
-    folder = spec.cwd or project
-    try:
-        repository = Repository(folder, os.environ)
-        tree = repository.tree_at(folder)
-    except WorktreeError:
-        return spec
-    if tree is None:
-        return spec
-    return dataclasses.replace(spec, cwd=repository.top / folder.relative_to(tree.path), worktree=True)

@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace as replaced
 from pathlib import Path
 
 import yaml
@@ -20,10 +21,11 @@ from synapse_tui.agents.profiles.finding import TrustStore, UntrustedFile
 from synapse_tui.agents.profiles.profile import MAX_FILE_BYTES, Origin
 from synapse_tui.agents.profiles.reader import Faults, Section, read_mapping
 from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import ConfigError, TeamError
+from synapse_tui.errors import ConfigError, TeamError, WorktreeError
 from synapse_tui.files import private_folder, read_own, read_regular, write_advice, write_private
 from synapse_tui.model import LAYOUTS, AgentSpec
 from synapse_tui.paths import UserPaths, make_project_folder
+from synapse_tui.worktrees.trees import Repository
 
 FOLDER = "teams"
 MOST = 30
@@ -100,7 +102,9 @@ class Teams:
             found = (folder / f"{name}{suffix}" for suffix in _SUFFIXES)
             path = next(filter(os.path.lexists, found), folder / f"{name}.yaml")
             if os.path.lexists(path) and not replace:
-                raise ConfigError(f"{path} exists already", "--force replaces it; or choose another name")
+                raise ConfigError(
+                    f"{path} exists already", "choose another name; synapse team save --force replaces it"
+                )
             write_private(path, text.encode())
         except OSError as error:
             raise ConfigError(
@@ -227,11 +231,26 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _text)
 
 
-def team_text(agents: Iterable[AgentSpec], layout: str, project: Path) -> str:
-    """Return the file of a team that opens these agents; folders of the project are relative to it."""
+def team_text(agents: Iterable[AgentSpec], layout: str, project: Path, environ: Mapping[str, str]) -> str:
+    """Return the file of a team that opens these agents.
+
+    Folders of the project are relative to it. An agent that works in its worktree gets one again.
+    """
     content: dict[str, object] = {"layout": layout} if layout in LAYOUTS else {}
-    content["agents"] = [_agent_content(spec, project) for spec in agents]
+    content["agents"] = [_agent_content(_in_worktree(spec, project, environ), project) for spec in agents]
     return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
+
+
+def _in_worktree(spec: AgentSpec, project: Path, environ: Mapping[str, str]) -> AgentSpec:
+    folder = spec.cwd or project
+    try:
+        repository = Repository(folder, environ)
+        tree = repository.tree_at(folder)
+    except WorktreeError:
+        return spec
+    if tree is None:
+        return spec
+    return replaced(spec, cwd=repository.top / folder.relative_to(tree.path), worktree=True)
 
 
 def _agent_content(spec: AgentSpec, project: Path) -> Mapping[str, object]:

@@ -223,6 +223,7 @@ class FakeSession:
         self.cwd = spec.cwd or host.folder
         self.spec = spec
         self.opened_by = spec.opened_by
+        self.present_spec = spec
         self.terminal = Terminal(columns, lines)
         self.outbox = FakeOutbox()
         self.control = FakeControl(host, self.outbox)

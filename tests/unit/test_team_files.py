@@ -11,6 +11,7 @@ from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths
 from synapse_tui.teams.files import MOST, Teams, team_text
 from tests.profiles import shipped
+from tests.worktree_kit import ENVIRON
 
 WHOLE = """\
 about: One writes,
@@ -165,7 +166,7 @@ def test_what_is_written_is_read_again(teams: Teams, project: Path) -> None:
         AgentSpec("codex", cwd=project / "api", args=("--flag", "true", "", "a: b"), worktree=True),
         AgentSpec("gemini", "yes", Path("/elsewhere"), role="- no list\ttab "),
     ]
-    path = teams.save("mine", team_text(agents, "grid", project))
+    path = teams.save("mine", team_text(agents, "grid", project, ENVIRON))
     team = teams.find("mine")
     assert list(team.agents) == [
         *agents[:2],
@@ -173,7 +174,7 @@ def test_what_is_written_is_read_again(teams: Teams, project: Path) -> None:
     ]
     assert team.layout == "grid"
     assert path == project / ".synapse" / "teams" / "mine.yaml"
-    teams.save("other", team_text(agents[:1], "custom", project))
+    teams.save("other", team_text(agents[:1], "custom", project, ENVIRON))
     assert teams.find("other").layout == ""
 
 
