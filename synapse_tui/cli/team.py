@@ -233,9 +233,9 @@ def _show(team: Team, agents: Sequence[dict[str, Any]]) -> None:
         tree = tr(" (worktree)") if each["worktree"] else ""
         called = each["name"] or each["kind"]
         rows.append((called, shlex.join(each["command"]) or each["kind"], f"{tilde(each['folder'])}{tree}"))
-    show_table(("AGENT", "COMMAND", "FOLDER"), rows, shrinking=("COMMAND", "FOLDER"))
+    show_table(("AGENT", "COMMAND", "FOLDER"), rows)  # whole: the person agrees to it
     for each in agents:
-        called = each["name"] or each["kind"]
+        called = one_line(each["name"] or each["kind"])
         for what in ("role", "task"):
             if each[what]:
                 show(tr(f"{called}, {what}: {one_line(each[what])}"))

@@ -82,6 +82,8 @@ def test_an_agent_opens_none_unless_that_is_allowed(run: Run, command: str) -> N
 
 @pytest.mark.usefixtures("host")
 def test_not_even_if_it_hides_that_it_is_one(run: Run) -> None:
+    terminal = """python3 -c 'import pty; pty.spawn(["synapse-tui", "dummy:bob"])'"""
+    assert "may not open agents in a terminal" in told(run, "ann", terminal)
     hidden = "env -u SYNAPSE_AGENT_ID -u SYNAPSE_TOKEN SYNAPSE_AGENT_ID= synapse"
     assert "may not open agents" in told(run, "ann", f"{hidden} start dummy:bob")
     assert set(names(run)) == {"ann"}
