@@ -455,7 +455,9 @@ COMMON = {"": 1.2, "common": 3.0, "common text": 3.0, "の": 3.0, "needle": 3.0,
 def fill(shelf: Shelf, count: int) -> None:
     shelf.put("needle")
     minutes = "strftime('%Y-%m-%d %H:%M:%f000', created_at, '+' || number || ' minutes')"
-    values = {name: name for _, name, *_ in shelf.ask("PRAGMA table_info(tasks)")} | {
+    values: dict[str, str] = {
+        str(name): str(name) for _, name, *_ in shelf.ask("PRAGMA table_info(tasks)")
+    } | {
         "id": "printf('%08d-0001', number)",
         "input": "'common text の ' || number",
         "project": "'/' || (number % 2)",
@@ -499,7 +501,7 @@ def work_of(shelf: Shelf, wanted: TaskQuery) -> tuple[int, int]:
 def test_a_page_is_as_much_work_in_a_long_history(tmp_path: Path) -> None:
     """Except with a filter that hardly any task passes, for which the index of all is read."""
     wanted = [TaskQuery(query=query, limit=20) for query in COMMON] + [
-        TaskQuery(limit=20, **chosen)  # type: ignore[arg-type]
+        TaskQuery(limit=20, **chosen)
         for chosen in (
             {"agent": "claude"},
             {"agent": "synapse-claude-8100"},

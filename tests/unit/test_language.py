@@ -24,7 +24,8 @@ from synapse_tui.wording import standing_words
 from tests.command_line import Result, call
 from tests.texts import CATALOGUES, texts
 
-CATALOGUE = json.loads((CATALOGUES / "ja.json").read_text(encoding="utf-8"))
+TEXT = (CATALOGUES / "ja.json").read_text(encoding="utf-8")
+CATALOGUE = json.loads(TEXT)
 
 
 def fields(template: str) -> list[str]:
@@ -36,6 +37,10 @@ def test_everything_that_a_person_reads_is_in_the_catalogue_and_nothing_else() -
     lacking = {text: where for text, where in found.items() if text not in CATALOGUE}
     assert not lacking, "python -m tests.texts prints them, to be filled in"
     assert not CATALOGUE.keys() - found.keys()
+
+
+def test_the_catalogue_has_each_text_once() -> None:
+    assert len(json.loads(TEXT, object_pairs_hook=list)) == len(CATALOGUE)
 
 
 def test_each_translation_has_the_places_of_its_text() -> None:
