@@ -112,7 +112,7 @@ async def test_a_run_for_the_agent_that_a_key_before_it_chose():
         assert bytes(host.agents[CLAUDE].typed) == RUN.encode()
 
 
-@pytest.mark.parametrize("opening", ["\x1dmcodex\t", "\x1dp"])
+@pytest.mark.parametrize("opening", ["\x1dmcodex\t", "\x1dp", "\x1dh"])
 async def test_keys_for_a_field_of_a_dialog_are_one_change_of_it(opening: str, monkeypatch):
     """A change costs more the longer the text is: one for each key would take minutes for a long text."""
     changes = 0
