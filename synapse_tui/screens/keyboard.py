@@ -237,7 +237,7 @@ class Keyboard:
 
     def _hand_to_dialog(self, run: TerminalText, screen: Dialog[Any]) -> bool:
         field = screen.focused
-        if isinstance(screen, Question) or not _takes_runs(field):
+        if isinstance(screen, Question) or field is None or not _takes_runs(field):
             return False
         if self.leader.key in {textual_name(key.event) for key in run.singly()}:
             return False
@@ -524,7 +524,7 @@ def _takes_text(widget: Widget | None) -> bool:
     return isinstance(widget, Input | TextArea)
 
 
-def _takes_runs(widget: Widget | None) -> bool:
+def _takes_runs(widget: Widget) -> bool:
     """Whether text that was typed at once may be inserted as a whole: no key of it means anything else."""
     if isinstance(widget, Input):
         return type(widget) in (Input, SearchInput) and not widget.max_length
