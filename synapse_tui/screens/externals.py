@@ -259,7 +259,7 @@ def card_text(agent: ExternalAgent, now: datetime, *, brief: bool = False) -> Co
             return text
         age = (now - at).total_seconds()
         # What is shown stays as it is, so that it counts no minutes.
-        return tr("within the last hour") if age < 3600 else tr(f"{since(age)} ago")
+        return tr("within the last hour") if age < 3600 else f"{since(age)}{tr(' ago')}"
 
     left_out = ("card hash", "added", "last seen", "card") if brief else ()
     parts: list[tuple[str, str]] = []

@@ -14,6 +14,7 @@ from rich.cells import cell_len, chop_cells, split_graphemes
 from textual import content
 from textual.geometry import Offset
 
+from synapse_tui.addresses import parse_agent_id
 from synapse_tui.content import artifact_words
 from synapse_tui.language import breakable, last_break, tr
 
@@ -132,10 +133,14 @@ def last_words(answer: str) -> str:
 
 
 def answer_words(task: Task) -> str:
-    """Return what sums up a message's answer: the agent's reply, or the last words that its turn wrote."""
-    if task.replied or not task.artifacts:
-        return task.answer
-    return last_words(artifact_words(task.artifacts[-1]))
+    """Return what sums up a message's answer: what was written for the asker, or a turn's last words.
+
+    What an external agent answers is no turn read from a screen.
+    """
+    if not task.artifacts:
+        return ""
+    words = artifact_words(task.artifacts[-1])
+    return words if task.replied or parse_agent_id(task.target) is None else last_words(words)
 
 
 def _is_tool(paragraph: str) -> bool:
