@@ -25,7 +25,17 @@ from tests.worktree_kit import ENVIRON, foreseen, git, make_repository
 STEPS = int(os.environ.get("SYNAPSE_STORM", "60"))
 SEEDS = [int(seed) for seed in os.environ.get("SYNAPSE_STORM_SEEDS", "1,2").split(",")]
 NAMES = ("alice", "bob", "carol")
-FILES = ("a.py", "b.py", "new-1.txt", "new-2.txt", "run.log", "build/out", "deep/er/file.txt")
+FILES = (
+    "a.py",
+    "b.py",
+    "new-1.txt",
+    "new-2.txt",
+    "run.log",
+    "build/out",
+    "deep/er/file.txt",
+    "vendor/own.txt",
+)
+OWN = ("build", "vendor")  # folders that are ignored, or a repository within: no commit has their files
 CALL = """
 import os, sys
 from pathlib import Path
@@ -107,6 +117,8 @@ class Storm:
         text = f"written {self.count} {self.random.random()}\n"
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
+            if path.parent.name == "vendor" and not (path.parent / ".git").exists():
+                make_repository(path.parent)
             path.write_text(text)
             self.written[path] = text
 
@@ -119,7 +131,7 @@ class Storm:
             self.committed |= {
                 text
                 for path, text in self.written.items()
-                if path.is_relative_to(folder) and path.suffix != ".log" and path.parent.name != "build"
+                if path.is_relative_to(folder) and path.suffix != ".log" and path.parent.name not in OWN
             }
 
     def prune(self) -> None:
