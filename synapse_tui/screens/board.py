@@ -156,6 +156,7 @@ class BoardActions:
         )
 
     async def _look_at_folders(self, folders: Mapping[Path, Activity]) -> None:
+        self._counters = {each: counter for each, counter in self._counters.items() if each in folders}
         if await self.changes.look(folders):
             self._main.board.look()
 
