@@ -248,6 +248,29 @@ def test_nothing_of_a_hostile_repository_runs(hostile: Hostile) -> None:
     assert (top / "b.py").read_text() == "one\ntwo\nTHREE\n"
 
 
+def test_what_a_partial_clone_lacks_is_not_fetched_by_a_program_of_the_repository(
+    repository: Repository, tmp_path: Path
+) -> None:
+    top, ran = repository.top, tmp_path / "ran"
+    tree = add(repository, "alice")
+    commit(tree.path, a_py="ONE\ntwo\nthree\n")
+    blob = git(top, "rev-parse", "main:a.py").strip()
+    (top / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    for key, value in {
+        "core.repositoryFormatVersion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.url": str(top),
+        "remote.origin.promisor": "true",
+        "remote.origin.uploadpack": f"touch {ran}; false",
+    }.items():
+        git(top, "config", key, value)
+    with pytest.raises(WorktreeError):
+        difference(repository, tree, keep.snapshot(repository, tree.path))
+    assert not ran.exists()
+    git(top, "show", "main:a.py", check=False)
+    assert ran.exists(), "git itself would have run it"
+
+
 def test_variables_of_a_hook_do_not_lead_to_another_repository(
     repository: Repository, tmp_path: Path
 ) -> None:
