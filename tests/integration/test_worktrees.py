@@ -23,6 +23,7 @@ from synapse_tui.worktrees.merge import Conflict, difference, is_merged, merge
 from synapse_tui.worktrees.setup import set_up
 from synapse_tui.worktrees.trees import INCLUDE, TRASH, Repository, in_main_folder
 from tests.command_line import Result, call
+from tests.integration.host_kit import make_host, running
 from tests.waiting import wait_until
 from tests.worktree_kit import ENVIRON, add, commit, foreseen, git, make_repository
 
@@ -672,6 +673,18 @@ async def test_each_agent_gets_a_worktree_of_its_own_and_the_same_one_again(host
     await host.close(first.agent_id)
     again = await host.open(alice, columns=80, lines=24)
     assert again.cwd == root / "alice"
+
+
+async def test_every_agent_gets_a_worktree_if_that_is_set(tmp_path: Path) -> None:
+    folder = tmp_path / "home" / ".synapse"
+    folder.mkdir(parents=True)
+    (folder / "settings.json").write_text('{"worktrees": {"always": true, "place": "inside"}}')
+    async with running(make_host(tmp_path)) as host:
+        make_repository(host.project)
+        first = await host.open(AgentSpec("dummy", "alice"), columns=80, lines=24)
+        assert first.cwd == host.project / ".synapse" / "worktrees" / "alice"
+        inside = await host.open(AgentSpec("dummy", "bob", first.cwd), columns=80, lines=24)
+        assert inside.cwd == first.cwd, "where it was sent, which is a worktree already"
 
 
 async def test_an_agent_that_is_started_again_stays_in_its_worktree(host: Host) -> None:

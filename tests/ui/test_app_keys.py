@@ -231,6 +231,15 @@ async def test_new_agent_is_asked_for_and_gets_the_focus():
         assert active(app) == "synapse-codex-8127"
 
 
+async def test_a_new_agent_may_work_in_a_worktree():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "n")
+        await pilot.press("down", *["tab"] * 6, "space", "enter")
+        await until(lambda: at_main(app))
+        assert host.opened[-1] == AgentSpec("codex", worktree=True)
+
+
 async def test_a_new_agent_may_be_any_command_line():
     host = three_agents()
     async with running(host) as (app, pilot):
