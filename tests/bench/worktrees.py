@@ -80,7 +80,10 @@ def main(seconds: float = 600.0, files: int = 50_000) -> float:
         trees = make(Path(folder), files)
         print(f"{TREES} worktrees of {files} files made in {time.monotonic() - began:.0f} s", flush=True)
         share, some, whole = asyncio.run(measure(trees, seconds, files))
-    print(f"{share:.2%} of a core in {seconds:.0f} s: {some} counts of paths, {whole} of folders")
+        print(
+            f"{share:.2%} of a core in {seconds:.0f} s: {some} counts of paths, {whole} of folders",
+            flush=True,
+        )
     return share
 
 
