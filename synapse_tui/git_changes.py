@@ -18,7 +18,7 @@ from synapse_tui.dataclass import dataclass
 REST = 10.0  # minimum seconds between two counts of a folder in which something happens
 CALM_REST = 60.0  # between two counts of a folder in which no agent does anything
 WHOLE_REST = 600.0  # between two counts of a whole folder while no turn ends there
-SHARE = 120  # of the time in which git counts for one unit of its CPU time
+SHARE = 200  # seconds for one of git's CPU time; starting it costs this process about half as much
 CREDIT = 10.0  # seconds of that which may be owed while folders are counted one after the other
 
 

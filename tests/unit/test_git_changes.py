@@ -198,7 +198,7 @@ async def test_counts_of_all_folders_together_take_a_hundredth_of_the_time(
     assert taken <= (counting.now - began + CREDIT) / SHARE + 2 * counting.takes
     for kind in (False, True):
         counts = [sum(each[::2] == (folder, kind) for each in counting.counted) for folder in folders]
-        assert 50 < max(counts) < 2 * min(counts), "a folder is forgotten"
+        assert 25 < max(counts) < 2 * min(counts), "a folder is forgotten"
 
 
 async def test_counts_never_run_at_the_same_time(counting: Counting, counter: ChangeCounter) -> None:
