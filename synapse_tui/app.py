@@ -385,7 +385,7 @@ class SynapseApp(Shell):
     # Keys
 
     async def on_event(self, event: events.Event) -> None:
-        await self._give_way()
+        await self._give_way(event)
         if isinstance(event, TerminalText):
             if self.keyboard.hand_over(event):
                 self.questions.typed(event)
@@ -404,10 +404,13 @@ class SynapseApp(Shell):
             elif clicked is not None and screen is self.main:
                 self.keyboard.follow_click(clicked)
 
-    async def _give_way(self) -> None:
-        """Let everything else have its turn while input comes faster than it is handled."""
+    async def _give_way(self, event: events.Event) -> None:
+        """Let everything else have its turn while input comes faster than it is handled.
+
+        Other events, such as a new size, are handled before the next frame is drawn.
+        """
         now = monotonic()
-        if now - self._gave_way > INPUT_SECONDS:
+        if isinstance(event, LOOKED_AT | TerminalText) and now - self._gave_way > INPUT_SECONDS:
             self._gave_way = now  # a turn that takes long is followed by the next key alone
             await asyncio.sleep(0)
 

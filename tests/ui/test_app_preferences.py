@@ -31,7 +31,7 @@ def change(host: FakeHost, **settings: object) -> None:
 
 async def test_keys_of_the_settings_hold_and_are_shown() -> None:
     host = host_with(**{"tui.keys": {"layout": ["f11", "leader L"], "zoom": []}, "tui.leader": "ctrl+g"})
-    async with running(host, size=(160, 56)) as (app, pilot):
+    async with running(host, size=(160, 60)) as (app, pilot):
         assert "F11 layout" in text_of(app)
         assert "F5" not in text_of(app)
         await pilot.press("f11")
