@@ -100,11 +100,11 @@ class ChangeCounter:
         self,
         count: Callable[[Path, Collection[Path], bool], Awaitable[FolderChange | None]],
         clock: Callable[[], float] = monotonic,
-        spent: Callable[[], float] | None = None,
+        spent: Callable[[], float] = _spent,
     ) -> None:
         self._count = count
         self._clock = clock
-        self._spent = spent or _spent
+        self._spent = spent
         self._folders: dict[Path, _Folder] = {}
         # The time until which no more may be counted, of the paths that were written and of whole folders:
         # half of the budget each, so that neither keeps the other from being counted.

@@ -351,7 +351,7 @@ class AgentSpec:
         command: The program to run and how, instead of the profile's `command`; empty for the profile's.
         allowed: Whether a person has allowed messages to a program without a profile.
         worktree: Whether it works in a git worktree of its own, which is made if it has none.
-        role: What it is told first in each conversation, after the instructions for all agents.
+        role: Its own instructions, given in each new conversation after those for all agents.
         opened_by: The agent that opened it, then the one that opened that, and so on; empty for a person.
     """
 

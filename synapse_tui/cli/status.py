@@ -12,7 +12,7 @@ import click
 from synapse_tui.a2a import calls
 from synapse_tui.addresses import Address
 from synapse_tui.errors import SynapseError
-from synapse_tui.wording import duration, moment, state_word
+from synapse_tui.wording import duration, moment, state_word, time_of
 
 from .caller import Caller
 from .commands import Command, json_option
@@ -207,10 +207,8 @@ def _message(task: Mapping[str, Any]) -> str:
 
 
 def _moment(table: Mapping[str, Any], name: str, now: datetime) -> str:
-    try:
-        return moment(datetime.fromisoformat(_text(table, name)), now)
-    except ValueError:
-        return "?"
+    at = time_of(_text(table, name))
+    return "?" if at is None else moment(at, now)
 
 
 def _table(answer: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -211,13 +211,13 @@ class ChangesView(Dialog[str]):
         yield from super().buttons()
 
     def pressed(self, button: str) -> None:
-        deeds = {
+        actions = {
             "send": self.action_send,
             "merge": self.action_merge,
             "commit": self.action_commit,
             "discard": self.action_discard,
         }
-        deeds.get(button, self.action_leave)()
+        actions.get(button, self.action_leave)()
 
     def on_mount(self) -> None:
         self._show_buttons()
@@ -494,9 +494,8 @@ def _coloured(lines: Sequence[str], language: str) -> list[Content]:
 
     from synapse_tui.widgets.answer_text import CodeColours  # noqa: PLC0415
 
-    whole = highlight(
-        "\n".join([*lines, "."]), language=language, theme=CodeColours
-    )  # blank lines at its end go
+    code = "\n".join([*lines, "."])  # blank lines at the end would be dropped
+    whole = highlight(code, language=language, theme=CodeColours)
     found = whole.split("\n", allow_blank=True)[:-1]
     return found if [line.plain for line in found] == list(lines) else []
 

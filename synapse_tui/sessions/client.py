@@ -43,7 +43,7 @@ MIN_FILE = 16 * 1024 * 1024
 MIN_MEMORY = 1024 * 1024 * 1024
 """Bytes of address space that a host must be allowed; most of it is reserved by threads and never used.
 
-With less, threads die without a word and whoever waits for them waits forever.
+With less, threads fail at their start and what waits for them never ends.
 """
 BIND_SECONDS = 4.0
 """Seconds that a host may take to notice that its socket is gone and to bind another."""

@@ -434,7 +434,7 @@ class RowPainter:
     def strips(self, crop: Region) -> list[Strip]:
         width = self._widget.size.width
         self._settle(self._widget.region.x)
-        for row in crop.line_range:
+        for row in crop.line_range:  # Textual writes them, perhaps with an overlay over them
             self._written.pop(row, None)
         return [self._strip(row, width).crop(crop.x, crop.right) for row in crop.line_range]
 

@@ -83,7 +83,7 @@ class SavedAgent:
         began: Start of its conversation in seconds since the epoch; 0 if unknown.
         command: The program that was started instead of the profile's `command`; empty for the profile's.
         allowed: Whether a person has allowed messages to a program without a profile.
-        role: What it is told first in each conversation.
+        role: Its own instructions (`AgentSpec.role`).
         opened_by: The agents that it was opened by (`AgentSpec.opened_by`).
     """
 

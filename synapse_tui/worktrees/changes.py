@@ -106,9 +106,8 @@ class LineCounter:
         self._top = folder
         self._head = self._base = ""
         self._empty = ""  # id of an empty file
-        self._paths: dict[str, str] | None = (
-            None  # with their entries of the index; None if there are too many
-        )
+        # with their entries of the index; None if there are too many
+        self._paths: dict[str, str] | None = None
         self._last: FolderChange | None = None
 
     def count(self, touched: Collection[Path] = (), *, whole: bool = True) -> FolderChange | None:

@@ -348,7 +348,7 @@ class Repository:
         """Put paths that `changed` returns into the index as they are now.
 
         Repositories within are left out. `git add` is not used: it fails where one has no commit yet, adds
-        others as submodules that nobody can clone, and looks into submodules.
+        others as submodules that cannot be cloned, and looks into submodules.
 
         Args:
             folder: A folder of the worktree.
