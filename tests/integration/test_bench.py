@@ -21,7 +21,6 @@ SMALLEST = (
     "dialogs 1",
     "servers 1",
     "answers 4",
-    "servers 2",
     "crash messages --kills 1 --messages 1",
 )
 """Those that take seconds; the others measure for minutes, whatever they are given."""

@@ -49,7 +49,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def english_in(text: str) -> list[str]:
     said = [key for key in CATALOGUE if "{" not in key and (" " in key or key in WORDS)]
-    found = (key for key in said if re.search(rf"(?<![\w.-]){re.escape(key)}(?![\w-])", text))
+    found = (key for key in said if key in text and re.search(rf"(?<![\w.-]){re.escape(key)}(?![\w-])", text))
     return sorted(key for key in found if key not in OF_AGENTS and CATALOGUE[key] != key)
 
 
