@@ -34,7 +34,7 @@ class Client:
 
     def __init__(self, endpoint: str) -> None:
         url = urlsplit(endpoint)
-        self._host, self._port = url.hostname or "127.0.0.1", url.port or 80
+        self._host, self._port, self._path = url.hostname or "127.0.0.1", url.port or 80, url.path or "/"
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
 
@@ -66,7 +66,7 @@ class Client:
 
     async def call(self, method: str, params: Json) -> Any:
         """One call of JSON-RPC."""
-        reader = await self._send("POST /", _request(method, params))
+        reader = await self._send(f"POST {self._path}", _request(method, params))
         _, headers = await self._head(reader)
         answer = json.loads(await _body(reader, headers))
         if "result" not in answer:
@@ -75,7 +75,7 @@ class Client:
 
     async def stream(self, method: str, params: Json) -> AsyncGenerator[Json, None]:
         """One call that is answered by events; the connection is closed after it."""
-        reader = await self._send("POST /", _request(method, params))
+        reader = await self._send(f"POST {self._path}", _request(method, params))
         _, headers = await self._head(reader)
         if "text/event-stream" not in headers.get("content-type", ""):
             raise RuntimeError(f"{method}: {await _body(reader, headers)!r}")

@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import os
 import pty
+import re
 import select
 import shutil
 import signal
@@ -21,7 +22,8 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tests.bench.child import FLOODS
@@ -29,7 +31,10 @@ from tests.bench.child import FLOODS
 COLUMNS, LINES = 241, 84
 CHILD = Path(__file__).with_name("child.py")
 SECONDS = 8.0
-KEYS = 150
+CJK = "".join(map(chr, range(0x4E00, 0x4E00 + 150)))
+ASCII = "bdefgijkopsvwxyz" * 9
+"""Keys that are typed; letters that end no control sequence of those that a frame has."""
+_CONTROL = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 class Outer:
@@ -72,7 +77,7 @@ class Outer:
         start = time.perf_counter()
         os.write(self.master, key)
         seen = b""
-        while key not in seen:
+        while key not in _CONTROL.sub(b"", seen):
             seen = seen[-8:] + self.read(2.0)
             if time.perf_counter() - start > 5:
                 return 5000.0
@@ -133,23 +138,47 @@ def tmux(modes: Sequence[str], _layout: str) -> Iterator[tuple[Outer, int]]:
             outer.close()
 
 
-def rivals() -> dict[str, object]:
+def rivals() -> dict[str, Callable[[Sequence[str], str], AbstractContextManager[tuple[Outer, int]]]]:
     """What is measured: the application, and tmux where it is installed."""
     return {"synapse-tui": synapse, **({"tmux": tmux} if shutil.which("tmux") else {})}
+
+
+def cpu(modes: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Of each that is measured, per cent of a core with these programs in its panes, and frames a second."""
+    found = {}
+    for name, start in rivals().items():
+        with start(modes, "grid") as (outer, pid):
+            outer.frames, before = 0, cpu_seconds(pid)
+            outer.drain(SECONDS)
+            used = (cpu_seconds(pid) - before) / SECONDS * 100
+            found[name] = (used, outer.frames / SECONDS)
+    return found
+
+
+def echo(modes: Sequence[str], keys: str = CJK) -> dict[str, tuple[float, float]]:
+    """Of each that is measured, ms from a key to its echo in the first pane: the median, and 95 % of them."""
+    found = {}
+    for name, start in rivals().items():
+        with start(modes, "grid") as (outer, _):
+            if name == "synapse-tui":
+                os.write(outer.master, b"\x1d1")
+                outer.drain(1)
+            times = []
+            for number, key in enumerate(keys):
+                times.append(outer.echo(key))
+                outer.drain(0.02)
+                if number % 30 == 29:
+                    os.write(outer.master, b"\r")
+                    outer.drain(0.1)
+            found[name] = (statistics.median(times), statistics.quantiles(times, n=20)[18])
+    return found
 
 
 def measure_cpu() -> None:
     print("CPU, % of one core (frames a second)")
     for modes in (["cat"], ["spin"] * 4, ["full"] * 4):
-        for name, start in rivals().items():
-            with start(modes, "grid") as (outer, pid):  # type: ignore[operator]
-                outer.frames, before = 0, cpu_seconds(pid)
-                outer.drain(SECONDS)
-                used = (cpu_seconds(pid) - before) / SECONDS * 100
-                print(
-                    f"{len(modes)} x {modes[0]:5} {name:12} {used:6.1f} ({outer.frames / SECONDS:.0f}/s)",
-                    flush=True,
-                )
+        for name, (used, frames) in cpu(modes).items():
+            print(f"{len(modes)} x {modes[0]:5} {name:12} {used:6.1f} ({frames:.0f}/s)", flush=True)
 
 
 def measure_echo() -> None:
@@ -157,25 +186,9 @@ def measure_echo() -> None:
     print("key to echo, ms: median, p95")
     beside_one = [["cat", flood] for flood in ("flood", *FLOODS)]
     for modes in (["cat"], *beside_one, ["cat", "flood", "flood", "flood"]):
-        for name, start in rivals().items():
-            with start(modes, "grid") as (outer, _):  # type: ignore[operator]
-                outer.frames = 0
-                if name == "synapse-tui":
-                    os.write(outer.master, b"\x1d1")
-                    outer.drain(1)
-                times = []
-                for number in range(KEYS):
-                    times.append(outer.echo(chr(0x4E00 + number)))
-                    outer.drain(0.02)
-                    if number % 30 == 29:
-                        os.write(outer.master, b"\r")
-                        outer.drain(0.1)
-                p95 = statistics.quantiles(times, n=20)[18]
-                print(
-                    f"{'+'.join(modes):22} {name:12} {statistics.median(times):6.2f} {p95:6.2f}"
-                    f"  load {os.getloadavg()[0]:.1f}",
-                    flush=True,
-                )
+        for name, (median, late) in echo(modes).items():
+            load = os.getloadavg()[0]
+            print(f"{'+'.join(modes):22} {name:12} {median:6.2f} {late:6.2f}  load {load:.1f}", flush=True)
 
 
 def main() -> None:

@@ -96,14 +96,14 @@ def measure_memory(count: int) -> None:
     with started() as host:
         (first,) = host.ask("open 1")
         host.ask("ready")
-        asyncio.run(_everyone([first]))
+        asyncio.run(everyone([first]))
         alone = host.megabytes
         begun = time.monotonic()
         others = host.ask(f"open {count - 1}")
         if others:
             _show(f"{count - 1} more answer", asyncio.run(first_answers(others, begun)))
         host.ask("ready")
-        asyncio.run(_everyone(others))
+        asyncio.run(everyone(others))
         together = host.megabytes
         print(
             f"resident: 1 agent {alone:.1f} MB, {count} agents {together:.1f} MB: {together - alone:+.1f} MB"
@@ -111,7 +111,7 @@ def measure_memory(count: int) -> None:
         asyncio.run(_stop_one(host, [first, *others]))
 
 
-async def _everyone(endpoints: list[str]) -> None:
+async def everyone(endpoints: list[str]) -> None:
     for states in await asyncio.gather(*(talk(endpoint) for endpoint in endpoints)):
         assert states[-1] == "TASK_STATE_COMPLETED", states
 

@@ -21,6 +21,7 @@ SMALLEST = (
     "dialogs 1",
     "servers 1",
     "answers 4",
+    "__main__ messages",
     "crash messages --kills 1 --messages 1",
 )
 """Those that take seconds; the others measure for minutes, whatever they are given."""
