@@ -9,6 +9,7 @@ import select
 import signal
 import socket
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -321,10 +322,11 @@ def attach_terminal(
     paths.check()
     environ = dict(os.environ)
     base = folder or place.project
-    message = request(
-        "attach", env=environ, cwd=str(base), specs=[spec_to_json(spec) for spec in specs], **fields
-    )
+    wanted = [spec_to_json(spec) for spec in specs]
+    message = request("attach", env=environ, cwd=str(base), specs=wanted, comes_back=True, **fields)
     connection = _connected(place, paths.logs, base if start else None, environ)
+    before = termios.tcgetattr(sys.stdin.fileno())
+    passed_on = False
     try:
         while True:
             descriptors = (sys.stdin.fileno(), sys.stdout.fileno())
@@ -333,12 +335,18 @@ def attach_terminal(
                 break
             # the previous version has already opened them, and other terminals come back too
             message = {**message, "specs": [], "layout": None, "take": False}
+            passed_on = True  # the terminal is as that version used it, so that no typed key is lost
             connection = _existing(place)
         if ended.why == "lost":
             from synapse_tui.driver.outer import restore_terminal
 
             restore_terminal(sys.stdout.fileno())
     finally:
+        if passed_on:
+            from synapse_tui.driver.tty import forget_input, set_attributes
+
+            forget_input(sys.stdin.fileno())
+            set_attributes(sys.stdin.fileno(), before)
         silence_unread_terminal()
     _report_end(place, ended, paths.logs)
 

@@ -82,11 +82,15 @@ FAILURE_SECONDS = 60.0
 
 @dataclass(slots=True)
 class Viewer:
-    """A client whose terminal shows the application; `record` ends with it."""
+    """A client whose terminal shows the application; `record` ends with it.
+
+    One that `comes_back` after a handover restores the terminal itself at the end.
+    """
 
     connection: Connection
     link: TerminalLink
     record: ScreenTap | None = None
+    comes_back: bool = False
 
 
 @dataclass(slots=True)
@@ -233,6 +237,9 @@ class Display:
             self._log_end(why)
         self.wanted, self.successor = wanted, successor
         self._stopped = True
+        if successor:
+            for viewer in self._viewers:
+                viewer.link.pause_input()  # the next version reads what is typed from now on
         if self._app is not None:
             self._app.exit()
 
@@ -253,6 +260,7 @@ class Display:
         record: str = "",
         overwrite: bool = False,
         take: bool = False,
+        comes_back: bool = False,
     ) -> None:
         """Show the application on the client's terminal, besides the others unless it takes it from them.
 
@@ -273,7 +281,7 @@ class Display:
             raise
         if take:
             self._end("taken", f"session '{self._name}' was taken over by another terminal")
-        self._viewers.append(Viewer(connection, link, tap))
+        self._viewers.append(Viewer(connection, link, tap, comes_back))
         if tap is not None:
             self._taps.append(tap)
         self._host.inherit(environ)
@@ -391,19 +399,18 @@ class Display:
         if viewer.record is not None:
             self._taps.remove(viewer.record)
             self._later(viewer.record.close())
-        self._later(self._give_back(viewer.connection, viewer.link, why, text, abandoned=abandoned))
+        self._later(self._give_back(viewer, why, text, abandoned=abandoned))
 
-    async def _give_back(
-        self, connection: Connection, link: TerminalLink, why: str, text: str, *, abandoned: bool
-    ) -> None:
+    async def _give_back(self, viewer: Viewer, why: str, text: str, *, abandoned: bool) -> None:
         try:
-            await link.close_soon(abandoned=abandoned)
+            passed_on = why == "handover" and viewer.comes_back
+            await viewer.link.close_soon(abandoned=abandoned, passed_on=passed_on)
         finally:
             answer = {"is": "end", "why": why, "text": text}
             if why == "stopped":
-                self._farewells.append((connection, answer))
+                self._farewells.append((viewer.connection, answer))
             else:
-                connection.answer(answer)
+                viewer.connection.answer(answer)
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -244,6 +244,7 @@ class SessionServer:
             record=str(line.get("record") or ""),
             overwrite=bool(line.get("overwrite")),
             take=bool(line.get("take")),
+            comes_back=bool(line.get("comes_back")),
         )
         layout = str(line.get("layout") or "")
         self._display.arrange(layout or self._project.layout(defaults))

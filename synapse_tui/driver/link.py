@@ -20,8 +20,10 @@ from .tty import (
     OpenTerminal,
     OutputQueue,
     TerminalSize,
+    cooked,
     forget_input,
     is_hangup,
+    is_raw,
     make_raw,
     read_size,
     set_attributes,
@@ -122,25 +124,31 @@ class TerminalLink:
             self._give_back(queue, abandoned=abandoned)
         self._release()
 
-    async def close_soon(self, *, abandoned: bool = False) -> None:
-        """`close` in a thread, so that a terminal that does not read blocks nothing."""
+    async def close_soon(self, *, abandoned: bool = False, passed_on: bool = False) -> None:
+        """`close` in a thread, so that a terminal that does not read blocks nothing.
+
+        One that is passed on stays raw, and what was typed meanwhile unread, for whoever opens it next.
+        """
         self.pause_input()
         queue, self._queue = self._queue, None
         if queue is not None:
             queue.stop_watching()
-            await asyncio.to_thread(self._give_back, queue, abandoned=abandoned)
+            await asyncio.to_thread(self._give_back, queue, abandoned=abandoned, passed_on=passed_on)
         self._release()
 
-    def _give_back(self, queue: OutputQueue, *, abandoned: bool) -> None:
+    def _give_back(self, queue: OutputQueue, *, abandoned: bool, passed_on: bool = False) -> None:
         queue.finish(self._handshake.end().encode(), 0.0 if self._hung_up else _FINISH)
-        if self._hung_up:
+        if self._hung_up or passed_on:
             return
         descriptor = self._input.descriptor
         if not abandoned:
             self._await_replies(descriptor)
             forget_input(descriptor)
         if not abandoned or still_raw(descriptor):
-            set_attributes(descriptor, self._attributes)
+            attributes = self._attributes
+            if abandoned and attributes is not None and is_raw(attributes):
+                attributes = cooked(attributes)  # it was passed on to this host, and its client is gone
+            set_attributes(descriptor, attributes)
 
     def _release(self) -> None:
         self._input.close()

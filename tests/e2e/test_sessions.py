@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -523,6 +524,39 @@ def test_another_version_goes_on_with_the_agents(launch: Launch, agents: Ready, 
     assert "after the upgrade" in answered.stdout, answered.stderr
     assert first in run("synapse", "list").stdout
     detach(terminal)
+
+
+def test_keys_typed_during_an_upgrade_reach_the_agent(
+    launch: Launch,
+    agents: Ready,
+    run: Run,
+    dummy_log: Callable[..., list[dict[str, object]]],
+) -> None:
+    terminal = launch("dummy:one")
+    agents(terminal, 1)
+    typed = ""
+
+    def type_more() -> None:
+        nonlocal typed
+        word = f"{len(typed)} "
+        terminal.type(word)
+        typed += word
+
+    with ThreadPoolExecutor(1) as pool:
+        for _ in range(3):
+            upgrade = pool.submit(run, "synapse-tui", "upgrade")
+            while not upgrade.done():
+                type_more()
+            assert upgrade.result().returncode == 0, upgrade.result().stderr
+            for _ in range(20):  # the terminal is attached again after the command
+                type_more()
+            terminal.wait(lambda: arrived(dummy_log) == typed, "all that was typed")
+    detach(terminal)
+    assert_clean(terminal)
+
+
+def arrived(log: Callable[..., list[dict[str, object]]]) -> str:
+    return "".join(str(entry.get("text", "")) for entry in log("key"))
 
 
 def test_an_upgrade_keeps_the_language(launch: Launch, agents: Ready, run: Run) -> None:

@@ -442,6 +442,22 @@ class TestEnd:
             await end.until(lambda: app.keys)
         assert not driver.can_suspend
 
+    async def test_a_terminal_that_is_passed_on_keeps_what_was_typed(self, end):
+        """The next host reads it; one whose client vanished later is cooked, however this host found it."""
+        before = termios.tcgetattr(end.slave)
+        loop = asyncio.get_running_loop()
+        link = TerminalLink(LinkOptions(end.slave, end.slave, XTERM), loop)
+        link.open()
+        await end.until(lambda: not link._handshake.waiting)
+        link.pause_input()
+        end.type(b"typed")
+        await link.close_soon(passed_on=True)
+        assert end.unread_input() == b"typed"
+        link = TerminalLink(LinkOptions(end.slave, end.slave, XTERM), loop)
+        link.open()
+        await link.close_soon(abandoned=True)
+        assert termios.tcgetattr(end.slave)[3] == before[3]
+
     async def test_twice_is_harmless(self, end):
         async with running(end) as app:
             driver = driver_of(app)
