@@ -28,6 +28,7 @@ _SHORT = 12  # characters
 _OPENING = "「『（［【〈《\u200d"
 _CLOSING = "、。，．」』）］】〉》？！：；・…ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々"
 """Signs after which, and before which, no line is broken."""
+_LIKE_NAMES = frozenset("@~/()<>[]$^'\"+-#&%*")
 _WORD = re.compile(r"\w+")
 
 
@@ -161,16 +162,36 @@ class Template(NamedTuple):
         value = r"(\S*?)" if len(self.parts) == 2 and not self.parts[0] and self.weight < _SHORT else "(.*?)"
         pattern = value.join(map(re.escape, self.parts))
         found = re.fullmatch(pattern, text, re.DOTALL)
-        return self.said.format(*map(_Value, found.groups())) if found is not None else None
+        if found is None:
+            return None
+        said = ""
+        for fixed, field, spec, _conversion in Formatter().parse(self.said):
+            said = _joined(said, fixed)
+            if field is not None:
+                value = found.group(int(field) + 1)
+                said = _joined(said, tr(value) if spec == "t" else value)
+        return said
 
 
-class _Value(str):
-    """What stands at a place of a template; `{0:t}` translates it."""
+def _joined(before: str, after: str) -> str:
+    """Join a value to what stands beside it: narrow and wide characters have a blank between them.
 
-    __slots__ = ()
+    Wide ones have none before a particle, of which all that are meant here are hiragana.
+    """
+    last, first = before[-1:], after[:1]
+    if first == " " and _is_wide_letter(last) and _is_hiragana(after[1:2]):
+        return before + after[1:]
+    between = (_is_wide_letter(last) and _is_narrow(first)) or (_is_narrow(last) and _is_wide_letter(first))
+    return f"{before} {after}" if between else before + after
 
-    def __format__(self, spec: str) -> str:
-        return tr(str(self)) if spec == "t" else str(self)
+
+def _is_wide_letter(char: str) -> bool:
+    return char.isalnum() and _is_wide(char)
+
+
+def _is_narrow(char: str) -> bool:
+    """Whether this can begin or end a name, a number, a path or a key."""
+    return char in _LIKE_NAMES or (char.isalnum() and not _is_wide(char))
 
 
 class Catalogue:

@@ -433,7 +433,9 @@ def _show_removed(removed: Sequence[Kept], *, as_json: bool) -> None:
         return
     for each in removed:
         show(each.name)
-        folder = f"; its folder is {tilde(each.trash)}" if each.trash and Path(each.trash).exists() else ""
-        note(f"synapse: {each.name} is kept as {each.short}{folder}")
+        if each.trash and Path(each.trash).exists():
+            note(f"synapse: {each.name} is kept as {each.short}; its folder is {tilde(each.trash)}")
+        else:
+            note(f"synapse: {each.name} is kept as {each.short}")
     if not removed:
         note("synapse: nothing to remove")

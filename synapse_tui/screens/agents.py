@@ -204,8 +204,9 @@ class AgentActions:
         else:
             self._interrupt_all_until = now + CONFIRM_SECONDS
             key = self._app.keymap.way("interrupt_all")
+            asked = tr(f"press {key} again to interrupt {plural(count, 'agent')}")
             denied = tr(f"; {plural(asking, 'open question')} will be denied") if asking else ""
-            self._app.notice(f"press {key} again to interrupt {plural(count, 'agent')}{denied}", "warning")
+            self._app.notice(f"{asked}{denied}", "warning")
 
 
 def _closing(session: AgentSession, agent: AgentView, reopens: str) -> str:

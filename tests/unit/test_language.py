@@ -47,6 +47,16 @@ def test_each_translation_has_the_places_of_its_text() -> None:
     assert not {text: said for text, said in CATALOGUE.items() if fields(text) != fields(said)}
 
 
+def test_values_without_a_text_between_them_are_so_in_both_languages() -> None:
+    """Nothing says where the first of them ends, so the second gets all of it."""
+    wrong = {}
+    for text, said in CATALOGUE.items():
+        for pair in re.findall(r"(?=(\{\d\}\{\d\}))", text):
+            if pair not in said:
+                wrong[text] = said
+    assert not wrong
+
+
 def test_a_text_with_values_is_found_by_its_own_template() -> None:
     catalogue = Catalogue(CATALOGUE)
     values = [f"V{number}" for number in range(12)]
@@ -65,6 +75,8 @@ CASES = {
     "no agent is named '{0}' in {1}": "{1}に「{0}」はありません",
     "{0} holds it: {1}": "{0}が保留: {1:t}",
     "{0} open": "{0}件",
+    "Close {0}?": "{0} を閉じますか？",
+    "Close {0}!": "{0:t} を閉じますか？",
     "{{{0}}} is a place": "{{{0}}}は場所です",
 }
 
@@ -74,11 +86,15 @@ CASES = {
     [
         ("the agent runs", "動作中"),
         ("no agent is named 'bob'", "「bob」はありません"),
-        ("no agent is named 'bob' in /tmp/a b", "/tmp/a bに「bob」はありません"),
-        ("bob holds it: the agent runs", "bobが保留: 動作中"),
-        ("bob holds it: something else", "bobが保留: something else"),
-        ("two\nlines holds it: x", "two\nlinesが保留: x"),
-        ("3 open", "3件"),
+        ("no agent is named 'bob' in /tmp/a b", "/tmp/a b に「bob」はありません"),
+        ("bob holds it: the agent runs", "bob が保留: 動作中"),
+        ("bob holds it: something else", "bob が保留: something else"),
+        ("翻訳 holds it: x", "翻訳が保留: x"),
+        ("two\nlines holds it: x", "two\nlines が保留: x"),
+        ("3 open", "3 件"),
+        ("Close bob?", "bob を閉じますか？"),
+        ("Close 翻訳?", "翻訳を閉じますか？"),
+        ("Close the agent runs!", "動作中を閉じますか？"),
         ("it is open", "it is open"),
         ("{x} is a place", "{x}は場所です"),
         ("the agent runs away", "the agent runs away"),
