@@ -72,7 +72,10 @@ FACTS = (
     *(
         *(f"wants to {verb} {{0}}" for verb in ("run", "reach", "edit", "read", "use")),
         "1 message waits; it is kept until the agent is opened again.",
-        "{0} messages wait; they are kept until the agent is opened again.",
+        *(
+            f"{{0}} messages wait; they are kept until {whose} opened again."
+            for whose in ("the agent is", "their agents are")
+        ),
         *("accepted", "watched", "permission: {0}", "question: {0}", "notice: {0}"),
         *("stopped by you", "the value must not be empty: Del removes it"),
         *("asks: {0}", "asks you", "process", "opened by", "folder", "address", "begins", "stopped"),

@@ -337,8 +337,9 @@ def agrees(files: Sequence[UntrustedFile], *, as_json: bool) -> bool:
         raise ConfigError("nothing is trusted without confirmation", "--yes confirms, --list only shows")
     for file in files:
         show(f"== {file.path}{_changed(file)} ==\n{plain(file.content).rstrip()}\n")
-    count = "this file" if len(files) == 1 else f"these {len(files)} files"
-    return confirm(f"Trust {count}? They can start programs and instruct agents")
+    if len(files) == 1:
+        return confirm("Trust this file? It can start programs and instruct agents")
+    return confirm(f"Trust these {len(files)} files? They can start programs and instruct agents")
 
 
 def _show_files(files: Sequence[UntrustedFile], *, trusted: bool, as_json: bool) -> None:

@@ -65,9 +65,12 @@ def after_end(
     return Standing(*held, (found.hold and found.reason) or since, found.hold)
 
 
-def kept_text(count: int) -> str:
+def kept_text(count: int, agents: int = 1) -> str:
+    """Say what happens to the undelivered messages of agents that end; empty if there are none."""
     if not count:
         return ""
     if count == 1:
         return "1 message waits; it is kept until the agent is opened again"
+    if agents > 1:
+        return f"{count} messages wait; they are kept until their agents are opened again"
     return f"{count} messages wait; they are kept until the agent is opened again"

@@ -95,7 +95,8 @@ class AgentActions:
     def waiting_text(self, *agent_ids: str) -> str:
         """Describe what happens to the agents' undelivered messages if they end; empty if there are none."""
         found = (self._host.agents.get(agent_id) for agent_id in agent_ids)
-        kept = kept_text(sum(len(session.control.every()) for session in found if session is not None))
+        counts = [len(session.control.every()) for session in found if session is not None]
+        kept = kept_text(sum(counts), sum(map(bool, counts)))
         return tr(f"{kept}.") if kept else ""
 
     def action_close_agent(self, agent_id: str = "") -> None:

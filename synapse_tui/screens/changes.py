@@ -23,7 +23,8 @@ from textual.widgets.option_list import Option
 from synapse_tui.errors import HistoryError, SynapseError
 from synapse_tui.language import tr
 from synapse_tui.safety.locks import ModificationQuery
-from synapse_tui.widgets.fit import pad, shorten
+from synapse_tui.widgets.agent_rows import changed_columns
+from synapse_tui.widgets.fit import pad, shorten, width_of
 from synapse_tui.widgets.option_lists import Check, Choices
 from synapse_tui.widgets.text import plural, printable
 from synapse_tui.widgets.views import party
@@ -435,7 +436,8 @@ def about(changes: Changes) -> Content:
     )
     counts = [plural(len(files), "file") if files else tr("nothing has changed")]
     if files:
-        counts.append(f"+{sum(file.added for file in files)} −{sum(file.removed for file in files)}")
+        both = changed_columns(sum(file.added for file in files), sum(file.removed for file in files))
+        counts += filter(None, [" ".join("".join(piece.text for piece in both).split())])
     if tree is not None and changes.uncommitted:
         counts.append(tr(f"{changes.uncommitted} not committed"))
     parts = [(where, "$muted"), ("  " + " · ".join(counts), "$ink")]
@@ -452,12 +454,14 @@ def _forecast(conflict: merge.Conflict, name: str) -> str:
 
 
 def _row(file: FileDiff, width: int, writers: str = "") -> Content:
-    counts = f" +{file.added}", f" −{file.removed}"
-    room = max(width - sum(map(len, counts)) - 1, 8)
+    counts = changed_columns(file.added, file.removed)
+    room = max(width - width_of(counts) - 1, 8)
     who = f"  {shorten(writers, room // 2)}" if writers else ""
     room -= cell_len(who)
     path = pad(shorten(printable(file.path), room, "start"), room)
-    return Content.assemble((f" {path}", "$ink"), (who, "$muted"), (counts[0], "$add"), (counts[1], "$del"))
+    return Content.assemble(
+        (f" {path}", "$ink"), (who, "$muted"), *((piece.text, piece.style) for piece in counts)
+    )
 
 
 def numbered(file: FileDiff) -> Iterator[Remark]:

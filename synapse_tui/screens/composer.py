@@ -71,7 +71,9 @@ class Recipient:
             return self.note
         state = self.agent.state
         if priority == INTERRUPT_PRIORITY:
-            return tr("interrupts it, which denies what it asks") if self.agent.asks else tr("interrupts it")
+            return (
+                tr("is interrupted, which denies what it asks") if self.agent.asks else tr("is interrupted")
+            )
         if self.agent.asks:
             return tr("holds it until you have answered it")
         if self.draft:

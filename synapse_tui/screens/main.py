@@ -624,7 +624,7 @@ class ConversationTabs:
             state=state,
             detail=detail,
             unseen=alias in self._unseen and state is AgentState.READY,
-            title=tr(f"external · {picture.name} · {picture.protocol}"),
+            title=f"{picture.name} · {picture.protocol}",
             external=True,
         )
 

@@ -42,6 +42,7 @@ Taken = Literal["screen", "main", "nothing"]
 """Who receives the input: the open screen, the main screen below it, or neither."""
 _ENTERING = frozenset({"tab", "shift+tab", "up", "down", "left", "right"})
 RESUMES = tr("Each resumes its last conversation if it can; its earlier output is shown above.")
+RESUMES_ONE = tr("It resumes its last conversation if it can; its earlier output is shown above.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,11 +245,16 @@ class TrustQuestion(Question[bool]):
         self._files = files
 
     def body(self) -> ComposeResult:
-        count = plural(len(self._files), "file")
+        count = len(self._files)
         yield label(
             tr(
-                f"This project contains {count} that can start programs or instruct agents. Read before you "
-                "trust them; you are asked again when one changes."
+                "This project contains 1 file that can start programs or instruct agents. Read it before you "
+                "trust it; you are asked again when it changes."
+            )
+            if count == 1
+            else tr(
+                f"This project contains {count} files that can start programs or instruct agents. Read them "
+                "before you trust them; you are asked again when one changes."
             ),
             "text",
         )
@@ -265,8 +271,11 @@ class TrustQuestion(Question[bool]):
                 )
 
     def buttons(self) -> ComposeResult:
-        yield Button(tr("Trust these files"), id="trust", compact=True)
-        yield Button(tr("Continue without them"), id="cancel", compact=True)
+        one = len(self._files) == 1
+        trust = tr("Trust this file") if one else tr("Trust these files")
+        yield Button(trust, id="trust", compact=True)
+        ignore = tr("Continue without it") if one else tr("Continue without them")
+        yield Button(ignore, id="cancel", compact=True)
 
     def pressed(self, button: str) -> None:
         self.dismiss(button == "trust")
@@ -287,6 +296,8 @@ class RestoreQuestion(Question[bool]):
     def __init__(self, offer: RestoreOffer) -> None:
         super().__init__()
         self._offer = offer
+        self._one = len(offer.agents) == 1
+        self._resumes = RESUMES_ONE if self._one else RESUMES
 
     def body(self) -> ComposeResult:
         when = self._offer.saved_at.astimezone().strftime("%Y-%m-%d %H:%M")
@@ -294,7 +305,7 @@ class RestoreQuestion(Question[bool]):
         yield Static(Content(tr(f"{count} ended without being closed, last seen {when}:")), markup=False)
         agents = "\n".join(f"  {printable(agent)}" for agent in self._offer.agents)
         yield Static(Content(f"\n{agents}\n"), markup=False)
-        yield Static(Content(RESUMES), id="what", classes="text", markup=False)
+        yield Static(Content(self._resumes), id="what", classes="text", markup=False)
 
     def on_mount(self) -> None:
         self.run_worker(self._count())
@@ -307,12 +318,17 @@ class RestoreQuestion(Question[bool]):
         else:
             if not count:
                 return
-            wait = tr(f"{plural(count, 'message')} for them {'waits' if count == 1 else 'wait'}")
-            text = tr(f"{wait} until they are open again; nothing is lost if you start fresh.")
-        self.query_one("#what", Static).update(Content(f"{RESUMES}\n{text}"))
+            what, one = plural(count, "message"), self._one
+            wait = tr(f"{what} for {'it' if one else 'them'} {'waits' if count == 1 else 'wait'}")
+            text = tr(
+                f"{wait} until {'it is' if one else 'they are'} open again; "
+                "nothing is lost if you start fresh."
+            )
+        self.query_one("#what", Static).update(Content(f"{self._resumes}\n{text}"))
 
     def buttons(self) -> ComposeResult:
-        yield Button(tr("Reopen them"), id="restore", variant="primary", compact=True)
+        reopen = tr("Reopen it") if self._one else tr("Reopen them")
+        yield Button(reopen, id="restore", variant="primary", compact=True)
         yield Button(tr("Start fresh"), id="cancel", compact=True)
 
     def pressed(self, button: str) -> None:

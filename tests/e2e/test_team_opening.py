@@ -46,7 +46,7 @@ def test_a_team_of_the_project_is_shown_and_opened_after_consent_alone(
 ) -> None:
     refusing = launch("--team", "mine")
     refusing.wait_for("Two that try it", "nothing-of-that-name would not start", "role: You are the first.")
-    refusing.wait_for("kind: dummy", "Trust this file? They can start programs")
+    refusing.wait_for("kind: dummy", "Trust this file? It can start programs")
     refusing.keys("n", "Enter")
     refusing.wait_for("was not opened", "nothing was trusted and nothing started")
     assert json.loads(run("synapse-tui", "ls", "--json").stdout) == []

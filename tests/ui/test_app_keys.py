@@ -474,8 +474,12 @@ async def test_closing_and_quitting_tell_of_messages_that_wait():
         await pilot.press(LEADER, "q")
         assert "2 messages wait; they are kept until the agent is opened again." in text_of(app)
         await pilot.press("escape")
+        host.agents[CLAUDE].outbox.waiting.append("three")
+        await pilot.press(LEADER, "q")
+        assert "3 messages wait; they are kept until their agents are opened again." in text_of(app)
+        await pilot.press("escape")
         app.perform("close_agent", CODEX)
-        await until(lambda: "2 messages wait" in text_of(app))
+        await until(lambda: "2 messages wait; they are kept until the agent" in text_of(app))
         await pilot.press("escape")
         assert CODEX in host.agents
         app.perform("close_agent", CODEX)

@@ -64,6 +64,8 @@ async def test_changes_and_the_forecast_are_shown(tmp_path: Path) -> None:
         assert "-one" in text
         await pilot.press("down")
         await until(lambda: "+def total():" in text_of(app))
+        assert "+2" in text_of(app)
+        assert "−0" not in text_of(app)
         await pilot.press("escape")
         await until(lambda: at_main(app))
 

@@ -99,7 +99,7 @@ async def test_it_says_what_each_receiver_will_do():
         await until(lambda: "codex holds it while you write there" in words(app, "#outlook") or None)
         assert words(app, "#outlook").startswith("alice holds it until you have answered it")
         await pilot.press("tab", "5")
-        assert "alice interrupts it, which denies what it asks" in words(app, "#outlook")
+        assert "alice is interrupted, which denies what it asks" in words(app, "#outlook")
         assert words(app, "#meaning").startswith("stops the turn")
         way = composer(app).query_one(WayBar)
         assert way.value == 5

@@ -26,7 +26,7 @@ def offer(waiting: Callable[[], Awaitable[int]]) -> RestoreOffer:
 
 
 @pytest.mark.parametrize(
-    ("count", "told"), [(1, "1 message for them waits"), (3, "3 messages for them wait"), (0, "")]
+    ("count", "told"), [(1, "1 message for it waits"), (3, "3 messages for it wait"), (0, "")]
 )
 async def test_it_tells_how_many_messages_wait(count: int, told: str) -> None:
     counted = asyncio.Event()
@@ -43,7 +43,8 @@ async def test_it_tells_how_many_messages_wait(count: int, told: str) -> None:
         await pilot.pause()
         await until(lambda: told in text_of(app))
         assert ("wait" in text_of(app)) == bool(told)
-        assert "last conversation" in text_of(app)
+        assert "It resumes its last conversation" in text_of(app)
+        assert "them" not in text_of(app)
 
 
 @pytest.mark.parametrize(("wanted", "opened"), [(True, ["dummy"]), (False, ["dummy", "shell", "codex"])])
