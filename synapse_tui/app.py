@@ -53,6 +53,7 @@ from .screens.teams import TeamActions
 from .screens.tour import Tour
 from .themes import variable_defaults
 from .widgets.appearance import plainest
+from .widgets.bars import SCROLL_KEY
 from .widgets.conversation import ConversationLog, ConversationView
 from .widgets.error_handling import FaultTolerant
 from .widgets.key_hints import WhichKey
@@ -434,6 +435,8 @@ class SynapseApp(Shell):
         target = event.target
         if isinstance(event.bar, TourKeys):
             self.tour.press(target)
+        elif target.startswith(SCROLL_KEY):
+            self.main.press_scroll_key(target.removeprefix(SCROLL_KEY))
         elif event.bar is not self.main.tab_bar:
             if target != "notice":
                 self._clicked(target)

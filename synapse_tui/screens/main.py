@@ -453,6 +453,11 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         mode = pane.view.scroll_mode if pane is not None and isinstance(pane.view, TerminalView) else None
         self.status_bar.scrolling = mode.hints if mode is not None else ()
 
+    def press_scroll_key(self, key: str) -> None:
+        pane = self.deck.pane(self.active)
+        if pane is not None and isinstance(pane.view, TerminalView) and pane.view.scroll_mode is not None:
+            pane.view.press(key)
+
     def on_descendant_focus(self) -> None:
         self.show_agents()
 

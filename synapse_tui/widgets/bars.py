@@ -44,8 +44,11 @@ _KEEP = (
 )
 
 
+SCROLL_KEY = "scroll:"  # begins the target of a hint of scroll mode; its key follows
+
+
 class StatusBar(SegmentBar):
-    """Shows key hints and notices; targets are action ids, `leader` and `notice`."""
+    """Shows key hints and notices; targets are action ids, `leader`, `notice`, and keys of scroll mode."""
 
     keymap: reactive[Keymap] = reactive(Keymap)
     notice: var[str] = var("")
@@ -117,7 +120,7 @@ class StatusBar(SegmentBar):
     def _scrolling(self, room: int) -> list[Piece]:
         pieces = [Piece(tr(" scroll "), "bold $accent")]
         for hint in self.scrolling:
-            more = _hint("", hint.key, hint.word)
+            more = _hint(f"{SCROLL_KEY}{hint.target}" if hint.target else "", hint.key, hint.word)
             if width_of(pieces) + width_of(more) <= room:
                 pieces += more
         return pieces

@@ -28,9 +28,9 @@ _TEXT_ROWS = 6
 _CHOICES = 5
 _BACK = Hint("Esc", "back", "escape")
 _ADDRESS_KEYS = (Hint("Tab", "completes", "tab"), _BACK)
-_MESSAGE_KEYS = (Hint("Enter", "sends", "enter"), Hint("Alt+Enter", "new line"), _BACK)
-_CHOICE_KEYS = (Hint("Tab ↑ ↓", "choose one"), _BACK)
-_REFUSED_KEYS = (_BACK, Hint("Ctrl+C", "discards it"))
+_MESSAGE_KEYS = (Hint("Enter", "sends", "enter"), Hint("Alt+Enter", "new line", "alt+enter"), _BACK)
+_CHOICE_KEYS = (Hint("Tab ↑ ↓", "choose one", "tab"), _BACK)
+_REFUSED_KEYS = (_BACK, Hint("Ctrl+C", "discards it", "ctrl+c"))
 _PROBLEM_ROWS = 2
 
 

@@ -205,14 +205,14 @@ class ScrollMode:
 
     @property
     def hints(self) -> Sequence[Hint]:
-        """Its most useful keys at the moment."""
+        """Its most useful keys at the moment; the target of each is the key that a click presses."""
         if self.prompt is not None:
-            return (Hint("Enter", "keep"), Hint("Esc", "cancel"))
+            return (Hint("Enter", "keep", "enter"), Hint("Esc", "cancel", "escape"))
         if self.selection is not None:
-            return (Hint("Enter", "copy"), Hint("Esc", "cancel"), Hint("↑↓←→", "extend"))
-        found = (Hint("n N", "next match"),) if self.search is not None else ()
-        ways = (Hint("↑↓ PgUp", "scroll"), Hint("/", "find"), *found, Hint("v", "select"))
-        return (Hint("Esc", "done"), *ways)
+            return (Hint("Enter", "copy", "enter"), Hint("Esc", "cancel", "escape"), Hint("↑↓←→", "extend"))
+        found = (Hint("n N", "next match", "n"),) if self.search is not None else ()
+        ways = (Hint("↑↓ PgUp", "scroll", "pageup"), Hint("/", "find", "/"), *found, Hint("v", "select", "v"))
+        return (Hint("Esc", "done", "escape"), *ways)
 
     def press(self, key: str, text: str) -> Outcome:
         if self.prompt is not None:

@@ -417,7 +417,7 @@ class Sidebar(FaultTolerant, Vertical):
 
     def _hints(self, view: OptionList | None) -> tuple[Sequence[Hint], Sequence[Hint]]:
         if view is None:
-            return [Hint(keys_of(self.app).way("sidebar"), "choose")], ()
+            return [Hint(keys_of(self.app).way("sidebar"), "choose", "enter")], ()
         option = view.highlighted_option
         if option is None or option.id is None:
             return (), ()
@@ -441,6 +441,8 @@ class Sidebar(FaultTolerant, Vertical):
                 named = self.locks if section == self.locks.list_id else self.query_one(f"#{section}")
                 # Deferred so that the list is the sender: messages sent by the sidebar would stop at it.
                 named.call_later(named.run_action, event.target)
+            else:
+                self.enter()
 
     def action_leave(self) -> None:
         self.post_message(self.Left())

@@ -661,9 +661,13 @@ class TerminalView(Widget, can_focus=True):
             if event.target.isdecimal():
                 self._keys.choose(int(event.target))
             elif self._keys.mentioning:
-                self._keys.press(KeyEvent(event.target, ""), b"")
+                self.press(event.target)
 
     # Keys and pastes
+
+    def press(self, key: str) -> None:
+        """Press a key by its name, as a click on its hint does."""
+        self._keys.press(key_event(events.Key(key, key if len(key) == 1 else None)), b"")
 
     def on_key(self, event: events.Key) -> None:
         if self.reserved(event.key):

@@ -127,6 +127,33 @@ async def test_a_selection_ends_with_detach_and_with_another_theme(how, dragging
         assert app.mouse_captured is None
 
 
+async def test_hints_of_scroll_mode_and_sidebar_are_buttons():
+    host = three_agents()
+    host.agents[CLAUDE].feed("the one\r\nthe other\r\n")
+    async with running(host, size=(160, 40)) as (app, pilot):
+        view = app.main.deck.panes[0].view
+        assert isinstance(view, TerminalView)
+        await click(app, pilot, "scroll", row=39)
+        assert view.scroll_mode is not None
+        await click(app, pilot, "find", row=39)
+        await pilot.press(*"the")
+        await click(app, pilot, "keep", row=39)
+        newest = view.scroll_mode.pointer
+        await click(app, pilot, "next match", row=39)
+        assert view.scroll_mode.pointer < newest
+        await click(app, pilot, "select", row=39)
+        await pilot.press("right", "right")
+        await click(app, pilot, "copy", row=39)
+        assert app.clipboard == "the"
+        await click(app, pilot, "F7", row=39)
+        await click(app, pilot, "done", row=39)
+        assert view.scroll_mode is None
+        await click(app, pilot, "F6", row=39)
+        await pilot.press("escape")
+        await click(app, pilot, "choose")
+        assert app.main.sidebar.has_focus_within
+
+
 async def test_hints_of_the_status_bar_are_buttons():
     host = three_agents()
     async with running(host, size=(160, 40)) as (app, pilot):
