@@ -19,12 +19,11 @@ from tempfile import TemporaryDirectory
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import WorktreeError
 
-from .trees import TRASH, Repository, Worktree
+from .trees import MOST_AT_ONCE, TRASH, Repository, Worktree, free_trash
 
 KEEP = "refs/synapse/keep"
 DAYS = 30
 """Days for which removed worktrees are kept."""
-MOST_AT_ONCE = 100
 _WHO = {
     f"GIT_{role}_{fact}": value
     for role in ("AUTHOR", "COMMITTER")
@@ -184,7 +183,7 @@ def remove(repository: Repository, tree: Worktree, why: str) -> Kept:
         running = None if tree.missing else next(processes_in(tree.path), None)
         if running is not None:
             raise WorktreeError(f"process {running} runs in {tree.path}", "end it first")
-        trash = None if tree.missing and not _has_submodules(tree) else _free_trash(tree.path)
+        trash = None if tree.missing and not _has_submodules(tree) else free_trash(tree.path)
         held = keep(repository, tree, why, str(trash or ""))
         repository.unlock(tree)
         if trash is not None:
@@ -230,13 +229,6 @@ def _keep_submodules(repository: Repository, tree: Worktree, trash: Path) -> Non
 
 def _has_submodules(tree: Worktree) -> bool:
     return any((tree.gitdir / "modules").rglob("HEAD"))
-
-
-def _free_trash(path: Path) -> Path:
-    trash = path.parent / TRASH
-    stem = f"{path.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    names = (stem, *(f"{stem}-{number}" for number in range(2, MOST_AT_ONCE)))
-    return next(trash / name for name in names if not os.path.lexists(trash / name))
 
 
 def expire(repository: Repository, days: int = DAYS) -> list[Kept]:

@@ -14,6 +14,7 @@ import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +31,8 @@ MARK = "synapse.json"
 INCLUDE = ".worktreeinclude"
 """Patterns, as in .gitignore, of untracked files that a new worktree gets a copy of."""
 TRASH = ".trash"
+MOST_AT_ONCE = 100
+"""Removals of one name, or entries of it that are kept, in one second."""
 OURS = "synapse-tui"
 """How the reason of our locks begins."""
 BRANCH = "synapse/{}"
@@ -217,12 +220,13 @@ class Repository:
                 f"'{name}' is no name for a worktree", "use letters, digits, '.', '_' and '-'"
             )
         with self.locked():
+            self._tidy_half_made()
             if any(tree.name == name for tree in self.trees()):
                 raise WorktreeError(f"'{name}' has a worktree already", "synapse worktree list shows it")
             base = self.head()
             onto = self.git.run("symbolic-ref", "-q", "--short", "HEAD", expected=(0, 1)).strip()
             path = self._root(place) / name
-            if os.path.lexists(path):
+            if os.path.lexists(path) and not _is_empty_folder(path):
                 raise WorktreeError(f"{path} exists already", "move it away, or choose another name")
             chosen = self._free_branch(branch.replace("{}", name))
             lock = ("--lock", "--reason", f"{OURS}: {name}")
@@ -255,6 +259,36 @@ class Repository:
             return trees[chosen], None
         made = self.add(chosen, place=place)
         return made.tree, made
+
+    def _tidy_half_made(self) -> None:
+        """Take away what an `add` that was killed has left; must be called with the lock held.
+
+        It has our lock, which git writes first, but not our mark, which is written last, so no agent has
+        worked there. Its folder still goes to the trash, and a branch that has commits of its own stays.
+        """
+        for gitdir in sorted((self.common / "worktrees").glob("*")):
+            if os.path.lexists(gitdir / MARK) or not _text(gitdir / "locked").startswith(f"{OURS}: "):
+                continue
+            been = {line.split(" ")[1] for line in _text(gitdir / "logs" / "HEAD").splitlines()}
+            if (gitdir / "modules").exists() or len(been) > 1:
+                continue  # someone has worked there
+            linked = _linked(gitdir / "gitdir")
+            path = linked.parent if linked is not None else None
+            try:
+                if path is not None and path.is_dir() and _linked(path / ".git") == gitdir:
+                    trash = free_trash(path)
+                    trash.parent.mkdir(exist_ok=True)
+                    path.rename(trash)
+                branch = _text(gitdir / "HEAD").removeprefix("ref: ")
+                shutil.rmtree(gitdir)
+            except OSError as error:
+                raise WorktreeError(
+                    f"{gitdir}, which a killed process left, cannot be removed: {error.strerror}"
+                ) from error
+            if branch.startswith("refs/heads/"):
+                tip = self.git.run("rev-parse", "-q", "--verify", branch, expected=(0, 1)).strip()
+                if tip and self.git.succeeds("merge-base", "--is-ancestor", tip, "HEAD"):
+                    self.git.call("update-ref", "-d", branch, tip, expected=(0, 1, 128))
 
     def head(self) -> str:
         """Return the commit that new worktrees begin from."""
@@ -427,13 +461,33 @@ def why_not_there(folder: Path, paths: Iterable[Path]) -> str:
     return ""
 
 
+def free_trash(path: Path) -> Path:
+    """Return where the folder of a worktree is moved when it is removed."""
+    trash = path.parent / TRASH
+    stem = f"{path.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    names = (stem, *(f"{stem}-{number}" for number in range(2, MOST_AT_ONCE)))
+    return next(trash / name for name in names if not os.path.lexists(trash / name))
+
+
+def _is_empty_folder(path: Path) -> bool:
+    try:
+        return not path.is_symlink() and not any(path.iterdir())
+    except OSError:
+        return False
+
+
 def _linked(file: Path) -> Path | None:
     """Return the path that a file of git names (gitrepository-layout(5))."""
-    try:
-        text = file.read_text(encoding="utf-8").strip().removeprefix("gitdir: ")
-    except (OSError, UnicodeDecodeError):
-        return None
+    text = _text(file).removeprefix("gitdir: ")
     return Path(text) if text.startswith("/") else None
+
+
+def _text(file: Path) -> str:
+    """Return what a file of git says; empty if there is none."""
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 class _Mark(NamedTuple):

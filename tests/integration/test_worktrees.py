@@ -63,6 +63,52 @@ def test_names_that_are_taken_or_no_names(repository: Repository) -> None:
     assert add(repository, "翻訳").branch == "synapse/翻訳"
 
 
+@pytest.mark.parametrize("stage", ["begun", "empty", "without files", "half", "all but the mark"])
+def test_what_a_killed_add_has_left_is_in_nobodys_way(repository: Repository, stage: str) -> None:
+    """git writes our lock first, and we the mark last."""
+    path = repository.top.with_name("shop.worktrees") / "alice"
+    gitdir = repository.common / "worktrees" / "alice"
+    lock = ("--lock", "--reason", "synapse-tui: alice")
+    git(repository.top, "worktree", "add", "-q", *lock, "-b", "synapse/alice", str(path))
+    if stage != "all but the mark":
+        (gitdir / "index").rename(gitdir / "index.lock")
+        (path / "b.py").unlink()
+    if stage in ("begun", "empty", "without files"):
+        for name in ("a.py", ".gitignore"):
+            (path / name).unlink()
+    if stage in ("begun", "empty"):
+        (path / ".git").unlink()
+        (gitdir / "gitdir").unlink()
+    if stage == "begun":
+        path.rmdir()
+    tree = repository.add("alice").tree
+    assert (tree.path, tree.branch, tree.gitdir) == (path, "synapse/alice", gitdir)
+    assert not repository.changed(path)
+    assert len(git(repository.top, "worktree", "list").splitlines()) == 2
+    trash = list((path.parent / TRASH).glob("alice-*"))
+    assert [sorted(each.name for each in folder.iterdir() if each.name != ".git") for folder in trash] == {
+        "without files": [[]],
+        "half": [[".gitignore", "a.py"]],
+        "all but the mark": [[".gitignore", "a.py", "b.py"]],
+    }.get(stage, [])
+
+
+def test_where_someone_has_worked_without_our_mark_nothing_is_touched(repository: Repository) -> None:
+    """Such as one whose mark cannot be read any more, or was removed."""
+    for name in ("alice", "bob"):
+        tree = add(repository, name)
+        if name == "alice":
+            (tree.gitdir / "synapse.json").write_text("{")
+        else:
+            commit(tree.path, "mine", a_py="mine\n")
+            (tree.gitdir / "synapse.json").unlink()
+    add(repository, "carol")
+    assert git(repository.top, "log", "-1", "--format=%s", "synapse/bob") == "mine\n"
+    assert [path.name for path in sorted(tree.path.parent.iterdir())] == ["alice", "bob", "carol"]
+    with pytest.raises(WorktreeError, match="exists already"):
+        add(repository, "bob")
+
+
 def test_a_branch_called_synapse_is_no_obstacle(repository: Repository) -> None:
     git(repository.top, "branch", "synapse")
     assert add(repository, "alice").branch == "synapse-alice"
