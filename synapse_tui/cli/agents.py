@@ -224,7 +224,8 @@ def check_profiles(specs: Sequence[AgentSpec], project: Path, paths: UserPaths) 
     named = {spec.profile for spec in specs if not spec.command} - {*profile_names()}
     if not named:
         return  # the host checks whether they are usable
-    from synapse_tui.agents.profiles.finding import TrustStore, load_profiles
+    from synapse_tui.agents.profiles.finding import load_profiles
+    from synapse_tui.trust import TrustStore
 
     folder = project / ".synapse" / "profiles"
     profiles = load_profiles(shipped_profiles(), paths.profiles, folder, trust=TrustStore(paths.trusted))

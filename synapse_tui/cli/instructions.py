@@ -86,10 +86,11 @@ def send_command(*, agent: str, as_json: bool) -> None:
 
 def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
     from synapse_tui.agents.environment import installed_command
-    from synapse_tui.agents.profiles.finding import TrustStore, load_profiles
+    from synapse_tui.agents.profiles.finding import load_profiles
     from synapse_tui.instructions import Selection, TextFolders, compose, placeholders
     from synapse_tui.paths import shipped_profiles
     from synapse_tui.settings import load_settings
+    from synapse_tui.trust import TrustStore
 
     records = caller.registry.list()
     project = Path(caller.project_of(records))

@@ -321,7 +321,8 @@ def new_command(
 
 
 def _profiles(*, project: bool = True) -> ProfileSet:
-    from synapse_tui.agents.profiles.finding import TrustStore, load_profiles
+    from synapse_tui.agents.profiles.finding import load_profiles
+    from synapse_tui.trust import TrustStore
 
     paths = UserPaths.of_environment()
     paths.check()

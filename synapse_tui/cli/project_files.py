@@ -24,7 +24,7 @@ from .commands import Command, json_option, one_of
 from .output import confirm, is_interactive, note, plain, show, show_json, show_table
 
 if TYPE_CHECKING:
-    from synapse_tui.agents.profiles.finding import TrustStore, UntrustedFile
+    from synapse_tui.trust import TrustStore, UntrustedFile
 
 SETTINGS = "settings.json"
 EMPTY = b"{}\n"
@@ -138,7 +138,7 @@ class Scaffold:
                 self._trust(step)
 
     def _trust(self, step: Step) -> None:
-        from synapse_tui.agents.profiles.finding import TrustStore
+        from synapse_tui.trust import TrustStore
 
         if self.caller.agent_id:
             note("synapse: they have no effect until the user trusts them (synapse trust, or in synapse-tui)")
@@ -274,8 +274,8 @@ def trust_command(files: tuple[str, ...], *, only_list: bool, agreed: bool, as_j
       synapse trust
       synapse trust .synapse/delegate.md --yes
     """
-    from synapse_tui.agents.profiles.finding import TrustStore
     from synapse_tui.daemon.project import ProjectFiles
+    from synapse_tui.trust import TrustStore
 
     caller = Caller.of()
     if caller.agent_id and not only_list:

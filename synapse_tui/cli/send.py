@@ -199,9 +199,9 @@ def _show_one_or_all(values: list[dict[str, object]]) -> None:
 
 
 def _pick_for(caller: Caller, text: str) -> tuple[Pick, TextFile]:
-    from synapse_tui.agents.profiles.finding import TrustStore
     from synapse_tui.instructions import load_rules
     from synapse_tui.instructions.compose import TextFolders
+    from synapse_tui.trust import TrustStore
 
     trust = TrustStore(caller.paths.trusted)
     loaded = load_rules(TextFolders(Path(caller.project) / ".synapse", caller.paths.synapse, trust.trusts))

@@ -166,9 +166,9 @@ def waits(flow: str, response: bool | None) -> bool:
 
 def flow_of(caller: Caller) -> str:
     """Return the setting `a2a.flow`; problems with the settings are printed on stderr."""
-    from synapse_tui.agents.profiles.finding import TrustStore
     from synapse_tui.paths import find_project
     from synapse_tui.settings import load_settings
+    from synapse_tui.trust import TrustStore
 
     settings = load_settings(
         find_project(caller.folder),

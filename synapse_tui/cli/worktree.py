@@ -110,7 +110,7 @@ def setup_command(*, agent: str, as_json: bool) -> None:
 
 
 def _set_up(repository: Repository, tree: Worktree) -> SetUp:
-    from synapse_tui.agents.profiles.finding import TrustStore
+    from synapse_tui.trust import TrustStore
     from synapse_tui.worktrees.setup import set_up
 
     done = set_up(repository, tree, os.environ, TrustStore(Caller.of().paths.trusted).trusts)

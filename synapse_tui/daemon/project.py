@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from synapse_tui.agents.profiles.finding import ProfileSet, TrustStore, UntrustedFile, load_profiles
+from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
 from synapse_tui.agents.profiles.programs import parse_spec
 from synapse_tui.errors import SynapseError
 from synapse_tui.host import Host
@@ -20,6 +20,7 @@ from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.pty.spawn import find_command
 from synapse_tui.settings import Settings, load_settings
 from synapse_tui.settings.files import SettingsFiles
+from synapse_tui.trust import TrustStore, UntrustedFile
 from synapse_tui.worktrees.setup import SCRIPT
 
 _ALWAYS_THERE = frozenset({"dummy", "shell"})

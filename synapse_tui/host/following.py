@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from synapse_tui.agents.profiles.finding import ProfileSet, TrustStore
+from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ProfileError
 from synapse_tui.events import EventBus, Notice, SettingsChanged
@@ -18,6 +18,7 @@ from synapse_tui.settings.files import in_order
 from synapse_tui.settings.layers import settings_files
 from synapse_tui.settings.schema import find_setting
 from synapse_tui.settings.watch import FileWatch
+from synapse_tui.trust import TrustStore
 
 log = logging.getLogger(__name__)
 

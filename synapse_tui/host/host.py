@@ -30,7 +30,7 @@ from synapse_tui.agents.console import Past
 from synapse_tui.agents.delivery.answering import AnswerOutcome
 from synapse_tui.agents.delivery.typed_text import MessageStyle
 from synapse_tui.agents.environment import child_environment
-from synapse_tui.agents.profiles.finding import ProfileSet, TrustStore
+from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.generic import not_found, profile_of
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession, resumed_spec, saved_agent
@@ -58,6 +58,7 @@ from synapse_tui.registry import Registry
 from synapse_tui.safety.service import FileSafety
 from synapse_tui.settings import Settings
 from synapse_tui.terminal import capture_history
+from synapse_tui.trust import TrustStore
 from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover, SavedAgent
 from synapse_tui.worktrees.setup import SetUp, set_up
 from synapse_tui.worktrees.trees import Repository, Worktree, in_main_folder

@@ -11,7 +11,6 @@ from pathlib import Path
 from synapse_tui.addresses import Address
 from synapse_tui.agents.delivery.briefing import REPLACED
 from synapse_tui.agents.environment import installed_command
-from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import AgentNotFound, SynapseError
 from synapse_tui.events import (
@@ -34,6 +33,7 @@ from synapse_tui.instructions import (
 from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import Settings
+from synapse_tui.trust import TrustStore
 
 log = logging.getLogger(__name__)
 

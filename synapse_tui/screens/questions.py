@@ -34,8 +34,8 @@ from .dialog import Dialog, Result, label
 from .shell import Shell
 
 if TYPE_CHECKING:
-    from synapse_tui.agents.profiles.finding import UntrustedFile
     from synapse_tui.agents.session import AgentSession
+    from synapse_tui.trust import UntrustedFile
 
 QUIET_SECONDS = 1.0  # without a key, before a question opens, and while it is open before it accepts one
 Taken = Literal["screen", "main", "nothing"]

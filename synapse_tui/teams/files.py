@@ -17,7 +17,6 @@ from pathlib import Path
 import yaml
 
 from synapse_tui.addresses import check_name
-from synapse_tui.agents.profiles.finding import TrustStore, UntrustedFile
 from synapse_tui.agents.profiles.profile import MAX_FILE_BYTES, Origin
 from synapse_tui.agents.profiles.reader import Faults, Section, read_mapping
 from synapse_tui.dataclass import dataclass
@@ -25,6 +24,7 @@ from synapse_tui.errors import ConfigError, TeamError, WorktreeError
 from synapse_tui.files import private_folder, read_own, read_regular, write_advice, write_private
 from synapse_tui.model import LAYOUTS, AgentSpec
 from synapse_tui.paths import UserPaths, make_project_folder
+from synapse_tui.trust import TrustStore, UntrustedFile
 from synapse_tui.worktrees.trees import Repository
 
 FOLDER = "teams"

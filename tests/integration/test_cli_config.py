@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.settings import SCHEMA
+from synapse_tui.trust import TrustStore
 from tests.integration.shell_kit import Shell
 
 

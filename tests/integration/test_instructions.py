@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.agents.profiles.finding import ProfileSet, TrustStore
+from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.session import AgentSession, resumed_spec, saved_agent
 from synapse_tui.events import Notice
 from synapse_tui.host import Host
@@ -22,6 +22,7 @@ from synapse_tui.instructions.compose import UNTRUSTED
 from synapse_tui.model import SYSTEM, USER, AgentSpec, AgentState, MessageRequest, Task, TaskState
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
+from synapse_tui.trust import TrustStore
 from synapse_tui.workspace import Handover, SavedAgent
 from tests.integration.session_rig import until
 from tests.ports import free_ports

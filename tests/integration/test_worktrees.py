@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.errors import SynapseError, WorktreeError
 from synapse_tui.events import Notice
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
+from synapse_tui.trust import TrustStore
 from synapse_tui.worktrees import keep
 from synapse_tui.worktrees.changes import LineCounter, read_changes
 from synapse_tui.worktrees.merge import Conflict, difference, is_merged, merge

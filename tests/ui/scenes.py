@@ -9,7 +9,6 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-from synapse_tui.agents.profiles.finding import UntrustedFile
 from synapse_tui.agents.state import Timeline
 from synapse_tui.agents.watch import WatchOrder, WatchState
 from synapse_tui.app import SynapseApp
@@ -17,6 +16,7 @@ from synapse_tui.errors import CommandNotFound
 from synapse_tui.events import Notice
 from synapse_tui.messages.records import Change
 from synapse_tui.model import IN_INBOX, AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
+from synapse_tui.trust import UntrustedFile
 from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.app_kit import LEADER, make_app, until
 from tests.ui.fakes import NOW, FakeHost, FakeSession

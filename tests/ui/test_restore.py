@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.profiles.finding import UntrustedFile
 from synapse_tui.model import AgentSpec
 from synapse_tui.screens.questions import NotStarted, RestoreOffer, RestoreQuestion, TrustQuestion
+from synapse_tui.trust import UntrustedFile
 from tests.ui.app_kit import at_rest, running, text_of, until
 from tests.ui.fakes import FakeHost
 

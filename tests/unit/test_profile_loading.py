@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.profiles.finding import ProfileSet, TrustStore, load_profiles
+from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
 from synapse_tui.errors import ProfileError, UnknownProfile
 from synapse_tui.model import AgentState
 from synapse_tui.paths import shipped_profiles
+from synapse_tui.trust import TrustStore
 
 EVERY_AGENT = (
     "dialog",
