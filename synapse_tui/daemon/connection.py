@@ -52,7 +52,7 @@ class Connection:
         self.descriptors: list[int] = []
         """Descriptors sent by the client; close those you take."""
         stream.setblocking(False)
-        self._loop.add_reader(stream, self._read)
+        self._loop.add_reader(stream, self.read)
 
     @property
     def ended(self) -> bool:
@@ -107,7 +107,10 @@ class Connection:
         close_all(self.take_descriptors())
         self._on_end(self)
 
-    def _read(self) -> None:
+    def read(self) -> None:
+        """Take what the client has sent."""
+        if self._ended:
+            return
         try:
             data, descriptors = receive(self._socket)
         except BlockingIOError:

@@ -281,6 +281,7 @@ class Display:
             raise
         if take:
             self._end("taken", f"session '{self._name}' was taken over by another terminal")
+        link.before_input = connection.read  # the client may be reading it
         self._viewers.append(Viewer(connection, link, tap, comes_back))
         if tap is not None:
             self._taps.append(tap)
@@ -340,6 +341,12 @@ class Display:
         """Answer a client that asks whether this host still reads its terminal."""
         connection.send(**{"is": "pong", **self._ways_to_leave()})
 
+    def reads_itself(self, connection: Connection) -> None:
+        """Leave the input to a client that this host did not answer, until it hands over what was typed."""
+        viewer = self._viewer(connection)
+        if viewer is not None:
+            viewer.link.leave_input()
+
     def _ways_to_leave(self) -> dict[str, object]:
         """Return the keys by which a person detaches, for a client whose host does not answer."""
         keymap = read_keymap(self._host.settings, self._host.profiles.profiles)
@@ -353,7 +360,7 @@ class Display:
         """Repaint the terminal of a client that this host did not answer, and take what was typed there."""
         viewer = self._viewer(connection)
         if viewer is not None:
-            viewer.link.take(typed)
+            viewer.link.take_back(typed)
             self._repaint()
 
     # -- leaving ---------------------------------------------------------------------------------------------

@@ -175,6 +175,8 @@ class SessionServer:
             self._display.resized(connection)
         elif line.get("do") == "ping":
             self._display.pinged(connection)
+        elif line.get("do") == "silent":
+            self._display.reads_itself(connection)
         elif line.get("do") == "resumed":
             self._display.resumed(connection, str(line.get("input") or "").encode("latin-1", "replace"))
         elif line.get("do") == "detach":

@@ -60,12 +60,15 @@ class TerminalLink:
     def __init__(self, options: LinkOptions, loop: asyncio.AbstractEventLoop) -> None:
         self.outer = OuterTerminal()
         self.listener: LinkListener | None = None
+        self.before_input: Callable[[], None] | None = None
+        """Called before input is read; it may call `leave_input`."""
         self.environ = options.environ
         self._loop = loop
         self._tokenizer = Tokenizer()
         self._timer: asyncio.TimerHandle | None = None
         self._handshake = Handshake(options.environ, mouse=options.mouse, outer=self.outer)
         self._reading = False
+        self._left = False
         self._hung_up = False
         self._output = OpenTerminal(options.output_fd)
         try:
@@ -107,8 +110,23 @@ class TerminalLink:
         )
         self.write(self._handshake.begin())
         self.flush()
-        self._loop.add_reader(self._input.descriptor, self._read)
-        self._reading = True
+        self._start_reading()
+
+    def _start_reading(self) -> None:
+        if self._queue is not None and not self._reading and not self._left:
+            self._loop.add_reader(self._input.descriptor, self._read)
+            self._reading = True
+
+    def leave_input(self) -> None:
+        """Leave the input to another reader, until `take_back`."""
+        self._left = True
+        self.pause_input()
+
+    def take_back(self, data: bytes) -> None:
+        """Read the input again, after what the other reader has read."""
+        self._left = False
+        self._start_reading()
+        self._take_input(data)
 
     def pause_input(self) -> None:
         self._stop_timer()
@@ -174,6 +192,10 @@ class TerminalLink:
     # -- input ---------------------------------------------------------------------------------------------
 
     def _read(self) -> None:
+        if self.before_input is not None:
+            self.before_input()
+            if not self._reading:
+                return
         try:
             data = os.read(self._input.descriptor, _READ)
         except BlockingIOError:
@@ -184,10 +206,9 @@ class TerminalLink:
         if not data:
             self._hang_up()
             return
-        self.take(data)
+        self._take_input(data)
 
-    def take(self, data: bytes) -> None:
-        """Take input of the terminal."""
+    def _take_input(self, data: bytes) -> None:
         self._stop_timer()
         self._take(self._tokenizer.feed(data))
         self._start_timer()

@@ -468,6 +468,7 @@ class _Answers:
     def look(self) -> None:
         """Report the silence of the host if it has lasted long enough."""
         if self._silent is None and self._asked and self.timeout == 0.0 and self._on_silence is not None:
+            self._connection.sendall(encode({"do": "silent"}))  # it reads that before the terminal
             self._silent = self._on_silence(self._keys or {})
             self._silent.show()
 

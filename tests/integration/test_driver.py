@@ -27,7 +27,7 @@ from synapse_tui.driver import (
     driver_class,
     restore_terminal,
 )
-from synapse_tui.driver.link import LinkOptions, TerminalLink
+from synapse_tui.driver.link import LinkListener, LinkOptions, TerminalLink
 from synapse_tui.driver.outer import UNDO_ALL
 from synapse_tui.driver.tty import MAX_CELLS, MAX_COLUMNS, MAX_LINES
 from synapse_tui.errors import TerminalUnfit
@@ -457,6 +457,27 @@ class TestEnd:
         link.open()
         await link.close_soon(abandoned=True)
         assert termios.tcgetattr(end.slave)[3] == before[3]
+
+    async def test_keys_follow_those_that_another_reader_has_taken(self, end):
+        """The client has read the terminal of a host that did not answer, and a key is still unread."""
+        taken = []
+        link = TerminalLink(LinkOptions(end.slave, end.slave, XTERM), asyncio.get_running_loop())
+        link.open()
+        await end.until(lambda: not link._handshake.waiting)
+        link.listener = LinkListener(
+            tokens=taken.extend, reply=lambda *_: None, resumed=lambda: None, lost=lambda: None
+        )
+        asked = []
+        link.before_input = lambda: (asked.append(1), link.leave_input())
+        end.type(b"e")
+        await end.until(lambda: asked)
+        assert (taken, end.unread_input()) == ([], b"e")
+        end.type(b"e")
+        link.before_input = None
+        link.take_back(b"on")
+        await end.until(lambda: len(taken) == 2)
+        assert [taken[0].text, taken[1].event.text] == ["on", "e"]
+        link.close()
 
     async def test_twice_is_harmless(self, end):
         async with running(end) as app:
