@@ -27,6 +27,8 @@ from .views import commands_of
 
 GAP = 2  # cells between columns
 KEY = 5  # cells for a key
+LEAST = 3  # rows of a group at the foot of a column: its heading and two keys
+MORE_ROWS = 4  # that groups may take to stay whole
 Entry = Action | str  # a key's action, or the heading of a group
 _Column = tuple[int, list[Entry]]  # its width in cells
 _SHORT = {"Enter": "⏎", "Shift+": "⇧", "Ctrl+": "^"}
@@ -56,21 +58,22 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
         return _rows(self._grid(width))
 
     def _grid(self, width: int) -> list[_Column]:
-        """Return the columns: as few rows as their full labels allow, or all rows with shorter labels."""
-        groups = [
-            [group, *(action for action in self.keymap.actions if action.leader and action.group == group)]
-            for group in GROUPS
-        ]
-        entries: list[Entry] = [entry for group in groups if len(group) > 1 for entry in group]
-        most_rows = max(2, self.app.size.height - 4)
-        for rows in range(2, most_rows + 1):
-            columns = _flow(entries, rows)
-            widths = [max(map(_width, column)) for column in columns]
-            if sum(widths) + GAP * (len(widths) - 1) <= width:
-                break
-        while sum(widths) + GAP * (len(widths) - 1) > width and max(widths) > KEY:
+        """Return the columns: as few rows as their full labels allow, or all rows with shorter labels.
+
+        Groups stay whole where that takes only a few rows more.
+        """
+        actions = [action for action in self.keymap.actions if action.leader]
+        found = [[action for action in actions if action.group == group] for group in GROUPS]
+        groups: list[list[Entry]] = [[group, *its] for group, its in zip(GROUPS, found, strict=True) if its]
+        most_rows = max(LEAST, self.app.size.height - 4)
+        columns = _fewest_rows(groups, most_rows, width, whole=False)
+        whole = _fewest_rows(groups, min(most_rows, _rows(columns) + MORE_ROWS), width, whole=True)
+        columns = whole if _total(whole) <= width else columns
+        widths = [each for each, _column in columns]
+        while _total(columns) > width and max(widths) > KEY:
             widths[widths.index(max(widths))] -= 1
-        return list(zip(widths, columns, strict=True))
+            columns = [(each, column) for each, (_width, column) in zip(widths, columns, strict=True)]
+        return columns
 
     def render(self) -> Content:
         columns = self._grid(self.content_size.width)
@@ -98,14 +101,38 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
             self.post_message(self.Chosen(action.id))
 
 
-def _flow(entries: Sequence[Entry], rows: int) -> list[list[Entry]]:
-    """Fill columns one after the other; no heading is the last of its column."""
-    columns: list[list[Entry]] = [[]]
-    for entry in entries:
-        if len(columns[-1]) >= rows - isinstance(entry, str):
-            columns.append([])
-        columns[-1].append(entry)
+def _fewest_rows(groups: Sequence[Sequence[Entry]], most: int, width: int, *, whole: bool) -> list[_Column]:
+    """Return columns of as few rows as fit into a width, else of the most rows."""
+    for rows in range(LEAST, most + 1):
+        columns = [(max(map(_width, column)), column) for column in _flow(groups, rows, whole=whole)]
+        if _total(columns) <= width:
+            break
     return columns
+
+
+def _flow(groups: Sequence[Sequence[Entry]], rows: int, *, whole: bool) -> list[list[Entry]]:
+    """Fill columns one after the other, with a blank row above each heading.
+
+    A group that does not fit beneath another one begins a column, if it is to stay whole; else one that
+    has room there for fewer than `LEAST` rows.
+    """
+    columns: list[list[Entry]] = [[]]
+    for group in groups:
+        if columns[-1]:
+            room = rows - len(columns[-1]) - 1
+            if room < (len(group) if whole else min(len(group), LEAST)):
+                columns.append([])
+            else:
+                columns[-1].append("")
+        for entry in group:
+            if len(columns[-1]) == rows:
+                columns.append([])
+            columns[-1].append(entry)
+    return columns
+
+
+def _total(columns: Sequence[_Column]) -> int:
+    return sum(width for width, _column in columns) + GAP * (len(columns) - 1)
 
 
 def _rows(columns: Sequence[_Column]) -> int:
@@ -130,6 +157,7 @@ def _short_title(action: Action) -> str:
         "go_to_agent": tr("go to agent"),
         "next_waiting": tr("next that needs you"),
         "main_pane": tr("main pane"),
+        "last_message": tr("last message"),
     }.get(action.id, tr(action.title).lower())
 
 

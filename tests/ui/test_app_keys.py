@@ -12,6 +12,7 @@ from textual.dom import DOMNode
 from textual.events import Key, Paste
 from textual.widgets import OptionList, Static, TextArea
 
+from synapse_tui.actions import GROUPS
 from synapse_tui.app import SynapseApp
 from synapse_tui.driver import TerminalKey, TerminalText
 from synapse_tui.driver.tokenizer import KeyToken, TextToken, Tokenizer
@@ -741,3 +742,28 @@ async def test_keys_that_come_together_leave_the_loop_to_others(before: list[str
             turns.append(time.thread_time())
         longest = max(later - earlier for earlier, later in pairwise(turns))
         assert longest < 0.3 * (turns[-1] - turns[0]), f"{longest:.3f} s of {turns[-1] - turns[0]:.3f} s"
+
+
+def leader_columns(app: SynapseApp) -> list[list[str]]:
+    """The columns of the leader's menu: headings, keys' titles and blank rows."""
+    menu = app.main.which_key
+    columns = [column for _width, column in menu._grid(menu.content_size.width)]
+    return [[entry if isinstance(entry, str) else entry.title for entry in column] for column in columns]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (100, 30), (120, 40), (200, 60)])
+async def test_headings_of_the_leaders_menu_have_air_above_and_keys_beneath(size):
+    async with running(three_agents(), size=size) as (app, pilot):
+        await pilot.press(LEADER)
+        await pilot.pause()
+        columns = leader_columns(app)
+        assert "…" not in text_of(app).replace("Reticulating…", "")
+        for column in columns:
+            for row, entry in enumerate(column):
+                if entry in GROUPS:
+                    assert row == 0 or column[row - 1] == "", column
+                    assert len(column) > row + 2, column
+                    assert not {column[row + 1], column[row + 2]} & {"", *GROUPS}, column
+        if size == (200, 60):
+            heads = [column[0] for column in columns]
+            assert [head for head in heads if head in GROUPS] == list(GROUPS), "each begins a column"
