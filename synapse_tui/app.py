@@ -388,11 +388,9 @@ class SynapseApp(Shell):
     async def on_event(self, event: events.Event) -> None:
         await self._give_way(event)
         if isinstance(event, TerminalText):
-            if self.keyboard.hand_over(event):
-                self.questions.typed(event)
-            else:
-                for key in event.singly():
-                    await self.on_event(key)
+            await self._on_text(event)
+            return
+        if isinstance(event, events.MouseMove) and not event.is_forwarded and self.keyboard.holds_move(event):
             return
         looked_at = isinstance(event, LOOKED_AT) and not event.is_forwarded
         if not (looked_at and self.screen_stack):
@@ -403,7 +401,14 @@ class SynapseApp(Shell):
             if isinstance(screen, Dialog):
                 screen.pace(clicked)
             elif clicked is not None and screen is self.main:
-                self.keyboard.follow_click(clicked)
+                self.keyboard.follow_click(clicked, pressed=isinstance(event, events.MouseDown))
+
+    async def _on_text(self, event: TerminalText) -> None:
+        if self.keyboard.hand_over(event):
+            self.questions.typed(event)
+        else:
+            for key in event.singly():
+                await self.on_event(key)
 
     async def _give_way(self, event: events.Event) -> None:
         """Let everything else have its turn while input comes faster than it is handled.

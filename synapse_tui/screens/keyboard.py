@@ -135,6 +135,7 @@ class Keyboard:
         self._enter_at = float("-inf")
         self._too_many = 0
         self._click: object | None = None  # the last click at the main screen, until it has taken effect
+        self._pressed = False  # whether that was the press of a button
         self._behind: list[events.Event] = []  # what arrived after it
         self.guides: Sequence[Guide] = ()
 
@@ -311,16 +312,29 @@ class Keyboard:
         except NoWidget:
             return None
 
-    def follow_click(self, widget: Widget) -> None:
-        """Hold what is typed from now on until a click on a widget of the main screen has taken effect."""
+    def follow_click(self, widget: Widget, *, pressed: bool) -> None:
+        """Hold what is typed from now on until a click on a widget of the main screen has taken effect.
+
+        While the button is only `pressed`, hold the moves and the release too: it may begin to drag.
+        """
         self._click = click = object()
+        self._pressed = pressed
         when_handled(lambda: widget, lambda: self._click_handled(click))
         # A widget that the click removes may take the call with it.
         self._app.set_timer(CLICK_SECONDS, lambda: self._click_handled(click))
 
+    def holds_move(self, event: events.MouseMove) -> bool:
+        """Whether a move with a button held must wait for its press, and has been queued."""
+        held = bool(event.button) and self._click is not None and (self._pressed or bool(self._behind))
+        if held:
+            self._behind.append(event)
+        return held
+
     def _waits_for_click(self, event: events.Event) -> bool:
         if self._click is None:
             return False
+        if self._pressed and isinstance(event, events.MouseUp):
+            return True
         # A click may follow another at once, unless something was typed between them.
         return bool(self._behind) or not isinstance(event, events.MouseEvent)
 

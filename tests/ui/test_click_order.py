@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from textual.events import Key, MouseDown, MouseUp
+from textual.events import Key, MouseDown, MouseMove, MouseUp
 from textual.widget import Widget
 from textual.widgets import Button, Input
 
@@ -22,6 +22,13 @@ def press(app: SynapseApp, *keys: str) -> None:
 def click(app: SynapseApp, x: int, y: int) -> None:
     """Post a click as the driver does, without waiting for anything."""
     for kind in (MouseDown, MouseUp):
+        app.post_message(kind(None, x, y, 0, 0, 1, False, False, False, x, y))
+
+
+def drag(app: SynapseApp, *places: tuple[int, int]) -> None:
+    """Post a press, the moves and the release of a drag at once, as a slow connection delivers them."""
+    steps = [(MouseDown, places[0]), *((MouseMove, place) for place in places[1:]), (MouseUp, places[-1])]
+    for kind, (x, y) in steps:
         app.post_message(kind(None, x, y, 0, 0, 1, False, False, False, x, y))
 
 
@@ -111,3 +118,28 @@ async def test_a_click_meant_for_a_dialog_does_nothing_once_it_has_closed():
         await until(lambda: at_main(app))
         await pilot.pause()
         assert app.main.active == CLAUDE
+
+
+async def test_a_rule_follows_a_drag_that_arrives_at_once():
+    async with running(three_agents(), layout="columns") as (app, pilot):
+        first, second = (pane.region for pane in app.main.deck.panes[:2])
+        rule = first.right
+        drag(app, (rule, 20), (rule - 5, 20), (rule - 9, 21))
+        await until(lambda: app.main.deck.panes[0].region.width == first.width - 9)
+        assert app.main.deck.dragged is None
+        assert app.mouse_captured is None
+        await pilot.hover(offset=(second.x + 12, 10))
+        await pilot.pause()
+        assert app.main.deck.panes[0].region.width == first.width - 9, "the button is up"
+
+
+async def test_a_selection_follows_a_drag_that_arrives_at_once():
+    host = three_agents()
+    host.agents[CLAUDE].feed("take this text")
+    async with running(host, layout="columns") as (app, _pilot):
+        x, y = app.main.deck.panes[0].view.region.offset
+        click(app, x + 20, y + 5)
+        drag(app, (x + 5, y), (x + 6, y), (x + 8, y))
+        await until(lambda: app.clipboard)
+        assert app.clipboard == "this"
+        assert app.mouse_captured is None
