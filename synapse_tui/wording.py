@@ -58,14 +58,27 @@ WAITS = "waits"
 _GIVEN = (DeliveryState.SUBMITTED, DeliveryState.DONE)
 
 
+_TASKS = {
+    TaskState.COMPLETED: "done",
+    TaskState.INPUT_REQUIRED: "needs you",
+    TaskState.REJECTED: "failed",
+}
+
+
 def task_word(state: TaskState, delivery: str) -> str:
-    """Return the word for a task's state next to its delivery state: `waits`, `working`, `completed`."""
-    waits = state is TaskState.SUBMITTED and delivery not in _GIVEN
-    return WAITS if waits else state.value
+    """Return the word for a task's state next to its delivery state, as the application says it.
+
+    `waits`, `working`, `needs you`; `asks` if the question came as an answer.
+    """
+    if state is TaskState.SUBMITTED and delivery not in _GIVEN:
+        return WAITS
+    if state is TaskState.INPUT_REQUIRED and delivery == DeliveryState.DONE:
+        return "asks"
+    return _TASKS.get(state, state.value)
 
 
 def standing(state: TaskState, delivery: str, reason: str = "") -> str:
-    """Describe a task's status: `queued`, `held: permission dialog open`, `working`, `completed`."""
+    """Describe a task's status: `queued`, `held: permission dialog open`, `working`, `done`."""
     word = task_word(state, delivery)
     word = delivery if word == WAITS and delivery else word
     return f"{word}: {reason}" if reason not in ("", word) else word
@@ -78,6 +91,6 @@ def standing_words(status: str) -> str:
 
 
 def step_words(state: TaskState, delivery: str) -> str:
-    """Describe a state change, delivery first: `queued`, `submitted, working`, `done, completed`."""
+    """Describe a state change, delivery first: `queued`, `submitted, working`, `done`."""
     word = task_word(state, delivery)
     return delivery if word in (WAITS, delivery) else f"{delivery}, {word}"

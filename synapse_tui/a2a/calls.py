@@ -19,6 +19,7 @@ from synapse_tui.content import Part, part_words
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import PeerBusy, PeerRefused, TaskNotFound
 from synapse_tui.model import ORIGIN_ID, Reply, Sender, TaskState
+from synapse_tui.wording import task_word
 
 from .signing import SignedRequest, TokenVerifier, signature_headers
 
@@ -86,10 +87,10 @@ class PeerTask:
 
     @property
     def status(self) -> str:
-        """State and reason, as `queued`, `held: permission dialog open` or `completed`."""
+        """State and reason in words: `queued`, `held: permission dialog open`, `done`."""
         over = self.state.final or self.delivery in ("", "done")
         by_state = over or self.state is TaskState.INPUT_REQUIRED
-        word = self.state.value if by_state else self.delivery
+        word = task_word(self.state, self.delivery) if by_state else self.delivery
         return f"{word}: {self.reason}" if self.reason not in ("", word) else word
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from synapse_tui.errors import InvalidValue, SynapseError
+from synapse_tui.language import tr
 from synapse_tui.messages.export import FORMATS, json_of, write
 from synapse_tui.model import TaskState
-from synapse_tui.wording import duration, moment, standing, step_words, task_word
+from synapse_tui.wording import duration, moment, standing, standing_words, step_words, task_word
 
 from .caller import Caller
 from .commands import CommandGroup, json_option, limit_option, stacked
@@ -125,15 +127,16 @@ def show_command(*, task: str, as_json: bool) -> None:
         show_json(json_of(record) | {"steps": passed})
         return
     found = record.task
-    how = standing(found.state, found.delivery)
+    how = standing_words(standing(found.state, found.delivery))
     note(f"synapse: task {found.id}: {found.sender.sender_id} to {found.target}, {how}")
     now = datetime.now(UTC)
     for step in steps:
-        words = step_words(TaskState(step.state), step.delivery)
-        note(f"  {moment(step.time, now)}  {words}{': ' + step.reason if step.reason else ''}")
+        words = ", ".join(map(tr, step_words(TaskState(step.state), step.delivery).split(", ")))
+        note(f"  {moment(step.time, now)}  {words}{': ' + tr(step.reason) if step.reason else ''}")
     show(plain(found.text))
     show("")
-    show(plain(found.answer) or f"({standing(found.state, found.delivery, found.reason)})")
+    how = standing_words(standing(found.state, found.delivery, found.reason))
+    show(plain(found.answer) or f"({how})")
 
 
 @history_command.command(name="stats")
@@ -151,17 +154,20 @@ def stats_command(*, as_json: bool, **filters: Any) -> None:
     if as_json:
         show_json(stats)
         return
-    states = sorted(stats["states"])
-    if not states:
+    words = {state: task_word(TaskState(state), "") for state in sorted(stats["states"])}
+    if not words:
         note("synapse: no tasks")
         return
-    rows = [
-        (agent, *(str(counts.get(state, "")) for state in states), str(sum(counts.values())))
-        for agent, counts in stats["agents"].items()
-    ]
-    total = ("all", *(str(stats["states"][state]) for state in states), str(stats["tasks"]))
-    heads = (task_word(TaskState(state), "").upper() for state in states)
-    show_table(("AGENT", *heads, "TASKS"), [*rows, total])
+    heads = tuple(dict.fromkeys(words.values()))
+
+    def row(name: str, counts: Mapping[str, int]) -> tuple[str, ...]:
+        sums = Counter[str]()
+        for state, count in counts.items():
+            sums[words[state]] += count
+        return (name, *(str(sums[word] or "") for word in heads), str(sums.total()))
+
+    rows = [row(agent, counts) for agent, counts in stats["agents"].items()]
+    show_table(("AGENT", *(word.upper() for word in heads), "TASKS"), [*rows, row("all", stats["states"])])
     if stats["mean_seconds"] is not None:
         note(f"synapse: a task took {duration(stats['mean_seconds'])} on average")
 
@@ -275,7 +281,7 @@ def _names() -> dict[str, str]:
 
 def _row(record: Record, now: datetime, names: Mapping[str, str]) -> tuple[str, ...]:
     task = record.task
-    when, status = moment(task.created_at, now), standing(task.state, task.delivery)
+    when, status = moment(task.created_at, now), standing_words(standing(task.state, task.delivery))
     sender, target = (names.get(each, each) for each in (task.sender.sender_id, task.target))
     return task.short_id, when, sender, target, status, one_line(task.text, 60)
 

@@ -13,6 +13,8 @@ import click
 from synapse_tui.a2a import calls
 from synapse_tui.addresses import Address
 from synapse_tui.errors import InvalidValue
+from synapse_tui.model import TaskState
+from synapse_tui.wording import standing
 
 from .caller import Caller
 from .commands import CommandGroup, json_option
@@ -141,7 +143,7 @@ def _narration(who: str, answer: Mapping[str, Any]) -> list[str]:
     sent, text = answer.get("sent"), str(answer["text"])
     if isinstance(sent, dict):
         at = datetime.fromisoformat(str(sent["at"])).astimezone()
-        state = str(sent["delivery"]) if sent["status"] == "submitted" else str(sent["status"])
+        state = standing(TaskState(sent["status"]), str(sent["delivery"]))
         about = f"sent to {who} at {at:%Y-%m-%d %H:%M:%S} (task {str(sent['task_id'])[:8]}, {state})"
     elif not text:
         about = f"no instructions for {who}"

@@ -30,6 +30,7 @@ from synapse_tui.errors import (
     TaskNotFound,
 )
 from synapse_tui.model import Reply, TaskState
+from synapse_tui.wording import task_word
 
 from .caller import Caller
 from .commands import DefaultedOption, TextCommand, json_option
@@ -180,7 +181,10 @@ def _check_inside(caller: Caller, target: str = "AGENT") -> None:
 def _list(caller: Caller, *, as_json: bool) -> None:
     tasks = caller.client().call(caller.endpoint, calls.awaiting())
     data = [_json(task) | {"text": _text(task)} for task in tasks]
-    rows = [(task.task_id[:8], _owner(task), task.state.value, one_line(_text(task), 60)) for task in tasks]
+    rows = [
+        (task.task_id[:8], _owner(task), task_word(task.state, task.delivery), one_line(_text(task), 60))
+        for task in tasks
+    ]
     heads, shrinking = ("TASK", "FROM", "STATE", "TEXT"), ("FROM", "TEXT")
     show_list(data, heads, rows, "no tasks await a reply", as_json=as_json, shrinking=shrinking)
 
@@ -189,7 +193,7 @@ def _show_sent(task: PeerTask, *, as_json: bool) -> None:
     if as_json:
         show_json(_json(task))
     else:
-        show(f"{_owner(task)}: {task.state.value} (task {task.task_id[:8]})")
+        show(f"{_owner(task)}: {task_word(task.state, task.delivery)} (task {task.task_id[:8]})")
 
 
 def _json(task: PeerTask) -> dict[str, object]:

@@ -69,13 +69,13 @@ async def test_show_before_and_after_they_are_sent(shell: Shell, stack: AsyncExi
     )
     sent = await shell.run("instructions", "send", "alice")
     (task,) = list(agent.tasks)
-    assert (sent.code, sent.out) == (0, f"{agent.agent_id}: completed (task {task.short_id})\n")
+    assert (sent.code, sent.out) == (0, f"{agent.agent_id}: done (task {task.short_id})\n")
     assert "left out" in sent.err
     after = await shell.run("instructions", "show", "codex", "--json")
     assert after.json["agent"] == agent.agent_id
     assert after.json["text"] == text.rstrip("\n")
     assert "at 2026-01-02" in after.err
-    assert f"(task {task.short_id}, completed)" in after.err
+    assert f"(task {task.short_id}, done)" in after.err
     assert "would get" in (await shell.run("instructions", "show", "codex", "--now")).err
     agent.briefing.told_as = agent.agent_id
     assert "now it would get" in (await shell.run("instructions", "show", "codex", "--now")).err

@@ -31,7 +31,7 @@ def given(agent: FakeAgent, text: str = "review\nthis", *, expected: bool = True
 async def test_a_reply_is_for_the_task_that_the_agent_works_on(shell: Shell, codex: FakeAgent) -> None:
     task = given(codex)
     result = await shell.run("reply", "-", stdin="fine\nそう".encode())
-    assert (result.code, result.out) == (0, f"{ASKER.sender_id}: completed (task {task.id[:8]})\n")
+    assert (result.code, result.out) == (0, f"{ASKER.sender_id}: done (task {task.id[:8]})\n")
     assert codex.tasks.get(task.id).answer == "fine\nそう"
     again = await shell.run("reply", "more")
     assert again.code == 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from synapse_tui.model import DeliveryState, TaskState
+from synapse_tui.widgets.states import step_mark
 from synapse_tui.wording import standing, step_words, task_word
 
 WAITING = (DeliveryState.QUEUED, DeliveryState.HELD, DeliveryState.TYPING, DeliveryState.SUBMITTING)
@@ -15,3 +16,22 @@ def test_what_waits_is_never_called_submitted(delivery: str) -> None:
     assert task_word(TaskState.SUBMITTED, delivery) == "waits"
     assert standing(TaskState.SUBMITTED, delivery) == (delivery or "waits")
     assert step_words(TaskState.SUBMITTED, delivery) == delivery
+
+
+@pytest.mark.parametrize(
+    ("state", "delivery", "word"),
+    [
+        (TaskState.COMPLETED, DeliveryState.DONE, "done"),
+        (TaskState.FAILED, DeliveryState.DONE, "failed"),
+        (TaskState.REJECTED, DeliveryState.DONE, "failed"),
+        (TaskState.CANCELED, DeliveryState.CANCELED, "canceled"),
+        (TaskState.WORKING, DeliveryState.SUBMITTED, "working"),
+        (TaskState.INPUT_REQUIRED, DeliveryState.SUBMITTED, "needs you"),
+        (TaskState.INPUT_REQUIRED, DeliveryState.DONE, "asks"),
+    ],
+)
+def test_the_command_line_uses_the_words_of_the_application(
+    state: TaskState, delivery: DeliveryState, word: str
+) -> None:
+    assert standing(state, delivery) == word == step_mark(state, delivery).word
+    assert step_words(state, delivery).split(", ")[-1] == word
