@@ -134,12 +134,14 @@ def says(entry: Entry, survey: Survey) -> Content:
     return Content.assemble(*parts)
 
 
-def layer_row(entry: Entry, survey: Survey, layer: Layer, *, chosen: bool) -> Content:
+def layer_row(entry: Entry, survey: Survey, layer: Layer, width: int, *, chosen: bool) -> Content:
+    """Return a file to keep a setting in, and what it says; of a long path the end is shown."""
     now = one_line(value_words(entry.setting, entry.given[layer])) if layer in entry.given else ""
+    room = max(LEAST_VALUE, width - LAYER_CELLS - 6)
     return Content.assemble(
         (" ● " if chosen else " ○ ", "$accent" if chosen else "$faint"),
         (pad(LAYER_WORDS[layer], LAYER_CELLS), "bold $ink" if chosen else "$ink"),
-        (f"  {survey.name(layer)}", "$faint"),
+        (f"  {shorten(survey.name(layer), room, 'start')}", "$faint"),
         (f"  {now}", "$muted"),
     )
 
@@ -504,6 +506,7 @@ class SettingsScreen(Dialog[None]):
         layers.highlighted = self._places.index(best) if best in self._places else 0
         self.query_one(ThemePreview).display = setting.key == THEME
         self._show_places()
+        self.call_after_refresh(self._show_places)  # in the width that it then has
 
     def _fill_choices(self, entry: Entry, field: OptionList) -> None:
         values = options_of(entry)
@@ -518,7 +521,8 @@ class SettingsScreen(Dialog[None]):
         assert now is not None
         layers = self.query_one("#layer", OptionList)
         for layer in self._places:
-            row = layer_row(entry, now, layer, chosen=layer == self._layer)
+            width = layers.scrollable_content_region.width or self.size.width
+            row = layer_row(entry, now, layer, width, chosen=layer == self._layer)
             layers.replace_option_prompt(layer, row)
         before, value, after = entry.words
         chip = Content.styled(f" {shorten(one_line(value), 40)} ", "bold $ink on $raised")

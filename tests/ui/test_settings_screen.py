@@ -315,3 +315,13 @@ async def test_a_change_from_outside_is_shown_and_is_not_lost(files: Files) -> N
         await pilot.press("enter")
         await until(lambda: not screen.editing and not screen.busy)
         assert files.read(files.user) == {"tui": {"sidebar": True, "layout": "tabs"}}
+
+
+async def test_of_the_files_to_keep_a_setting_in_the_end_is_shown(files: Files) -> None:
+    async with running(three_agents(), settings_files=files) as (app, pilot):
+        await open_screen(app, pilot)
+        await until(lambda: "settings.local.json" in text_of(app))
+        for name in ("/settings.json", "settings.local.json"):
+            assert name in text_of(app)
+        assert "settings.loca…" not in text_of(app)
+        assert "settings.js…" not in text_of(app)
