@@ -137,12 +137,13 @@ def says(entry: Entry, survey: Survey) -> Content:
 def layer_row(entry: Entry, survey: Survey, layer: Layer, width: int, *, chosen: bool) -> Content:
     """Return a file to keep a setting in, and what it says; of a long path the end is shown."""
     now = one_line(value_words(entry.setting, entry.given[layer])) if layer in entry.given else ""
-    room = max(LEAST_VALUE, width - LAYER_CELLS - 6)
+    tail = f"  {shorten(now, max(LEAST_VALUE, width // 3))}" if now else ""
+    room = max(LEAST_VALUE, width - LAYER_CELLS - 6 - cell_len(tail))
     return Content.assemble(
         (" ● " if chosen else " ○ ", "$accent" if chosen else "$faint"),
         (pad(LAYER_WORDS[layer], LAYER_CELLS), "bold $ink" if chosen else "$ink"),
         (f"  {shorten(survey.name(layer), room, 'start')}", "$faint"),
-        (f"  {now}", "$muted"),
+        (tail, "$muted"),
     )
 
 
