@@ -11,7 +11,7 @@ from pathlib import Path
 
 from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
 from synapse_tui.agents.profiles.programs import parse_spec
-from synapse_tui.errors import SynapseError
+from synapse_tui.errors import SpawnError, SynapseError
 from synapse_tui.host import Host
 from synapse_tui.host.following import ProfileFiles
 from synapse_tui.instructions.compose import DELEGATE, Selection, read_file
@@ -153,7 +153,7 @@ class ProjectFiles:
 def check_any(host: Host, specs: Sequence[AgentSpec], environ: Mapping[str, str] | None = None) -> None:
     """Check that one of the agents can be opened, before taking over the terminal.
 
-    Raises SynapseError, that of the first agent, if none can.
+    Raises SynapseError if none can, with the reason of each.
     """
     errors: list[SynapseError] = []
     for spec in specs:
@@ -162,5 +162,12 @@ def check_any(host: Host, specs: Sequence[AgentSpec], environ: Mapping[str, str]
         except SynapseError as error:
             errors.append(error)
     # A profile of the project may still be trusted: the application asks.
-    if errors and len(errors) == len(specs) and not host.profiles.untrusted:
+    if not errors or len(errors) < len(specs) or host.profiles.untrusted:
+        return
+    names: dict[str, list[str]] = {}
+    for spec, error in zip(specs, errors, strict=True):
+        names.setdefault(str(error), []).append(spec.name or spec.profile)
+    if len(names) == 1:
         raise errors[0]
+    reasons = (f"{', '.join(each)} did not start: {reason}" for reason, each in names.items())
+    raise SpawnError("; ".join(reasons))

@@ -115,3 +115,19 @@ def test_a_broken_file_starts_nothing(run: Run, team: Path) -> None:
         "swarm",
     ]
     assert json.loads(run("synapse-tui", "ls", "--json").stdout) == []
+
+
+def test_a_team_of_which_none_can_start_says_why_of_each(launch: Launch, run: Run, team: Path) -> None:
+    team.write_text(
+        "agents:\n"
+        "- {kind: nothing-of-that-name, name: ann}\n"
+        "- {kind: nothing-of-that-name, name: bob}\n"
+        "- {kind: dummy, name: cleo, folder: missing}\n"
+    )
+    terminal = launch("--team", "mine", columns=300)
+    terminal.wait_for("Trust this file? It can start programs")
+    terminal.keys("y", "Enter")
+    terminal.wait_for("ann, bob did not start: there is no profile 'nothing-of-that-name'")
+    terminal.wait_for("; cleo did not start: the working folder")
+    assert terminal.screen.count("did not start: there is no profile") == 1
+    assert json.loads(run("synapse-tui", "ls", "--json").stdout) == []
