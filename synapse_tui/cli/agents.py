@@ -206,17 +206,11 @@ def open_in_session(place: SessionPlace, specs: Sequence[AgentSpec], base: Path)
         on_silence=silence_noted(place),
     )
     opened = [spec_to_json(settled(spec, base)) for spec in specs]
-    fields = {"env": environ, "cwd": str(base), "specs": opened, "agent": _acting_agent(Caller.of())}
+    fields = {"env": environ, "cwd": str(base), "specs": opened, "agent": Caller.of().acting_agent}
     answer = ask(connection, request("open", **fields, each=True))
     for warning in answer.get("warnings", ()):  # absent in answers of older hosts
         note(f"synapse: {warning}")
     return answer
-
-
-def _acting_agent(caller: Caller) -> str:
-    """Return the agent that runs this command; empty for a person, also in the pane of a shell."""
-    record = caller.registry.get(caller.agent_id) if caller.agent_id else None
-    return caller.agent_id if record is None or record.receives else ""
 
 
 def check_profiles(specs: Sequence[AgentSpec], project: Path, paths: UserPaths) -> None:

@@ -49,9 +49,9 @@ class NewKey:
 
 class KeyFile:
     def __init__(self, caller: Caller) -> None:
-        if caller.agent_id:
+        if caller.acting_agent:
             raise InvalidValue(
-                f"agents cannot create keys, and this command runs inside {caller.agent_id}",
+                f"agents cannot create keys, and this command runs inside {caller.acting_agent}",
                 "run it in your own shell",
             )
         self.path = caller.paths.settings

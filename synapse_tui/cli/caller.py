@@ -63,6 +63,12 @@ class Caller:
         return bool(self.agent_id and self.token and self.endpoint)
 
     @property
+    def acting_agent(self) -> str:
+        """The agent that runs the command; empty for a person, also in the pane of a shell."""
+        record = self.registry.get(self.agent_id) if self.agent_id else None
+        return self.agent_id if record is None or record.receives else ""
+
+    @property
     def registry(self) -> Registry:
         return Registry(self.paths.registry)
 

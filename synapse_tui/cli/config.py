@@ -50,7 +50,7 @@ class Layers(SettingsFiles):
             environ=os.environ,
             trust=TrustStore(caller.paths.trusted),
             types=profile_names,
-            may_trust=not caller.agent_id,
+            may_trust=not caller.acting_agent,
         )
 
     @classmethod
@@ -285,6 +285,7 @@ def _text(value: object) -> str:
 
 def edit(layers: Layers, layer: Layer, environ: Mapping[str, str] = os.environ) -> None:
     path = layers.path(layer)
+    layers.check_may_change(layer)
     try:
         before = read_regular(path)
     except FileNotFoundError:

@@ -16,7 +16,7 @@ from synapse_tui.errors import ConfigError, InvalidValue
 from synapse_tui.files import private_folder, read_regular, write_advice, write_private
 from synapse_tui.paths import IGNORED, find_project, make_project_folder
 from synapse_tui.settings import SCHEMA
-from synapse_tui.settings.files import parse
+from synapse_tui.settings.files import agents_may_not, parse
 from synapse_tui.settings.layers import check_file, entries_of
 
 from .caller import Caller
@@ -120,6 +120,8 @@ class Scaffold:
     def carry_out(self, steps: Sequence[Step]) -> None:
         """Write the files; settings written by a person are trusted, those of an agent need approval."""
         path = self.folder
+        if self.scope == "user" and self.caller.acting_agent:
+            raise agents_may_not()
         try:
             if self.scope == "user":
                 private_folder(self.folder)
@@ -140,7 +142,7 @@ class Scaffold:
     def _trust(self, step: Step) -> None:
         from synapse_tui.trust import TrustStore
 
-        if self.caller.agent_id:
+        if self.caller.acting_agent:
             note("synapse: they have no effect until the user trusts them (synapse trust, or in synapse-tui)")
             return
         store = TrustStore(self.caller.paths.trusted)
@@ -278,9 +280,9 @@ def trust_command(files: tuple[str, ...], *, only_list: bool, agreed: bool, as_j
     from synapse_tui.trust import TrustStore
 
     caller = Caller.of()
-    if caller.agent_id and not only_list:
+    if caller.acting_agent and not only_list:
         raise InvalidValue(
-            f"agents cannot trust files, and this command runs inside {caller.agent_id}",
+            f"agents cannot trust files, and this command runs inside {caller.acting_agent}",
             "run it in your own shell",
         )
     project = find_project(caller.folder)

@@ -124,7 +124,7 @@ def save_command(*, name: str, user: bool, force: bool, session: str, as_json: b
     teams = _teams(project)
     text = team_text(wanted, layout, project, os.environ)
     path = teams.save(name, text, user=user, replace=force)
-    if caller.agent_id:
+    if caller.acting_agent:
         note("synapse: the user is asked before it is opened")
     elif (team := teams.find(name)).path == path:  # not the project's of that name, beside one of the user's
         _trust(teams, team)
@@ -150,7 +150,7 @@ def opened_team(name: str, base: Path, others: Sequence[AgentSpec] = ()) -> tupl
 
 def _ask(team: Team, project: Path) -> None:
     files = " ".join(shlex.quote(str(file.path)) for file in team.untrusted)
-    if Caller.of().agent_id or not is_interactive():
+    if Caller.of().acting_agent or not is_interactive():
         raise ConfigError(
             f"the team '{team.name}' comes with the project and is not trusted",
             f"'synapse team show {team.name}' shows what it starts; in your own shell: synapse trust {files}",

@@ -396,7 +396,7 @@ def _repository() -> Repository:
 
 
 def _check_person(what: str) -> None:
-    if Caller.of().agent_id:
+    if Caller.of().acting_agent:
         raise InvalidValue(f"an agent cannot {what} worktrees", "ask the user")
 
 

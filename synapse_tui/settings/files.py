@@ -218,7 +218,8 @@ class SettingsFiles:
         environ: Variables that override the files.
         trust: Trusted contents of the project's files.
         types: Returns the names of the profiles, for `instructions.<type>`.
-        may_trust: Whether a person makes the changes; an agent's changes wait until a person has seen them.
+        may_trust: Whether a person makes the changes; those of an agent wait until a person has seen them, and
+            it may not change the user's own file, which is in effect at once.
         held: Returns a running process's settings now in effect (`last` of `load_settings`), or None.
     """
 
@@ -288,6 +289,7 @@ class SettingsFiles:
     def change(self, layer: Layer, change: Callable[[SettingsFile], object]) -> Written:
         """Change the file of a layer; a file that was trusted, or is new, stays trusted."""
         path = self.path(layer)
+        self.check_may_change(layer)
         if layer == "user":
             check_safe(path)
         self._make_folder(layer)
@@ -297,6 +299,11 @@ class SettingsFiles:
             change(file)
             data = file.save()
         return Written(path, self._keep_trust(path, data) if layer != "user" and known else "")
+
+    def check_may_change(self, layer: Layer) -> None:
+        """Check that the caller is a person or, for an agent, that its change needs a person's trust."""
+        if layer == "user" and not self._may_trust:
+            raise agents_may_not()
 
     def _keep_trust(self, path: Path, data: bytes) -> str:
         untrusted = self._trust.check(path, data)
@@ -319,6 +326,13 @@ class SettingsFiles:
                 f"{self.path(layer).parent} cannot be created: {error.strerror or error}",
                 "check its permissions",
             ) from error
+
+
+def agents_may_not() -> ConfigError:
+    return ConfigError(
+        "agents cannot change the user's own settings",
+        "ask the user, or use --project: that has an effect once the user trusts it",
+    )
 
 
 def check_place(setting: Setting, layer: Layer) -> None:

@@ -129,3 +129,19 @@ def test_a_person_in_the_pane_of_a_shell_is_a_person(run: Run) -> None:
     wait_until(lambda: "bob" in names(run), "what was typed in the shell")
     wait_until(lambda: names(run)["bob"]["status"] == "READY", "bob")
     assert json.loads(run("synapse", "status", "bob", "--json").stdout)["opened_by"] == []
+
+
+@pytest.mark.usefixtures("host")
+def test_an_agent_does_not_allow_itself_to_open_others_but_a_person_in_a_shell_may(
+    run: Run, project: Path
+) -> None:
+    said = told(run, "ann", "synapse config set spawn.by_agents allow")
+    assert "agents cannot change the user's own settings" in said
+    assert run("synapse", "config", "get", "spawn.by_agents").stdout == "deny\n"
+    team = project / ".synapse" / "teams" / "mine.yaml"
+    team.parent.mkdir(parents=True, exist_ok=True)
+    team.write_text("agents: [{kind: dummy}]\n")
+    command = f"synapse config set spawn.by_agents allow; synapse trust {team} --yes; exec sleep 60"
+    assert run("synapse", "start", "shell:pane", "--", "-c", command).returncode == 0
+    wait_until(lambda: run("synapse", "config", "get", "spawn.by_agents").stdout == "allow\n", "the setting")
+    wait_until(lambda: "mine.yaml" not in run("synapse", "trust", "--list").stdout, "the trust")

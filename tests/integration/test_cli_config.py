@@ -115,6 +115,27 @@ async def test_what_a_person_sets_in_the_project_is_trusted_and_what_an_agent_se
     assert (await shell.run("config", "get", "tui.layout")).out == "tabs\n"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("config", "set", "spawn.by_agents", "allow"),
+        ("config", "unset", "spawn.by_agents"),
+        ("config", "edit"),
+        ("reset", "--user", "--yes"),
+    ],
+    ids=lambda words: words[1],
+)
+async def test_an_agent_does_not_change_the_users_own_settings(shell: Shell, words: tuple[str, ...]) -> None:
+    assert (await shell.run("config", "set", "spawn.by_agents", "deny")).code == 0
+    before = own(shell).read_bytes()
+    shell.environ |= {"SYNAPSE_AGENT_ID": "synapse-claude-8100", "EDITOR": "sed -i s/deny/allow/"}
+    result = await shell.run(*words)
+    assert result.code == 2, result.err
+    assert "agents cannot change the user's own settings" in result.err
+    assert "--project" in result.err
+    assert own(shell).read_bytes() == before
+
+
 async def test_every_file_is_validated(shell: Shell) -> None:
     assert (await shell.run("config", "validate")).code == 0
     of_project(shell).write_text('{"tui": {"layout": "round", "leder": "ctrl+b"}}')
