@@ -109,18 +109,16 @@ def save_command(*, name: str, user: bool, force: bool, session: str, as_json: b
     Examples:
       synapse team save mine
     """
-    from synapse_tui.teams.files import check_team_name, team_text
+    from synapse_tui.teams.files import check_team_name, nameable, team_text
 
     check_team_name(name)
     caller = Caller.of()
     project = find_project(caller.folder)
     specs, layout = _running(project, session)
+    wanted = nameable(specs)
     for spec in specs:
-        if spec.command:
+        if spec not in wanted:
             note(f"synapse: {_called(spec)} is left out: a team names profiles only")
-    wanted = [spec for spec in specs if not spec.command]
-    if not wanted:
-        raise SessionError("no agent runs that a team can name", "start some: synapse-tui claude codex")
     teams = _teams(project)
     text = team_text(wanted, layout, project, os.environ)
     path = teams.save(name, text, user=user, replace=force)

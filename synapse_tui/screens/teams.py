@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import ComposeResult
 from textual.widgets import Input
 
-from synapse_tui.errors import ConfigError
 from synapse_tui.language import tr
 from synapse_tui.paths import tilde
 
@@ -69,16 +68,14 @@ class TeamActions:
     def action_save_team(self) -> None:
         async def save(name: str) -> str:
             specs = [each.present_spec for each in self._host.agents.values() if each.exit is None]
-            named = [spec for spec in specs if not spec.command]
-            if not named:
-                raise ConfigError("no agent runs that a team can name", "open one with a profile")
             layout = str(self._app.main.deck.state().get("layout", ""))
 
             def write() -> str:
-                from synapse_tui.teams.files import team_text  # noqa: PLC0415 - YAML is slow to import
+                from synapse_tui.teams.files import nameable, team_text  # noqa: PLC0415 - YAML is slow to import
 
                 teams = self._teams()
-                path = teams.save(name, team_text(named, layout, self._host.project, os.environ))
+                text = team_text(nameable(specs), layout, self._host.project, os.environ)
+                path = teams.save(name, text)
                 teams.trust(teams.find(name))
                 return tilde(str(path))
 

@@ -218,8 +218,8 @@ class SettingsFiles:
         environ: Variables that override the files.
         trust: Trusted contents of the project's files.
         types: Returns the names of the profiles, for `instructions.<type>`.
-        may_trust: Whether a person makes the changes; those of an agent wait until a person has seen them, and
-            it may not change the user's own file, which is in effect at once.
+        may_trust: Whether a person makes the changes; those of an agent wait until a person has seen them,
+            and it may not change the user's own file, which is in effect at once.
         held: Returns a running process's settings now in effect (`last` of `load_settings`), or None.
     """
 

@@ -231,6 +231,18 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _text)
 
 
+def nameable(running: Iterable[AgentSpec]) -> list[AgentSpec]:
+    """Return those of the agents that run that a team can name: profiles, not other programs.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    found = [spec for spec in running if not spec.command]
+    if not found:
+        raise ConfigError("no agent runs that a team can name", "open one with a profile, such as claude")
+    return found
+
+
 def team_text(agents: Iterable[AgentSpec], layout: str, project: Path, environ: Mapping[str, str]) -> str:
     """Return the file of a team that opens these agents.
 

@@ -9,7 +9,7 @@ import pytest
 from synapse_tui.errors import ConfigError, TeamError
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths
-from synapse_tui.teams.files import MOST, Teams, team_text
+from synapse_tui.teams.files import MOST, Teams, nameable, team_text
 from tests.profiles import shipped
 from tests.worktree_kit import ENVIRON
 
@@ -194,3 +194,10 @@ def test_nothing_is_overwritten_unasked_or_written_through_a_link(
     with pytest.raises(ConfigError, match="is a link"):
         teams.save("mine", "agents: [{kind: dummy}]\n")
     assert not list((tmp_path / "target").iterdir())
+
+
+def test_programs_without_a_profile_are_in_no_team() -> None:
+    named, program = AgentSpec("claude", "ann"), AgentSpec("bot", "bob", command=("./bot",))
+    assert nameable([program, named]) == [named]
+    with pytest.raises(ConfigError, match="no agent runs that a team can name"):
+        nameable([program])
