@@ -179,9 +179,15 @@ def _commit(repository: Repository, folder: Path, paths: Sequence[str], message:
 def _check(repository: Repository, tree: Worktree) -> None:
     if tree.missing:
         raise WorktreeError(f"the folder of {tree.name} is gone", "synapse worktree prune tidies up")
-    if tree.detached or not tree.onto:
-        what = "is on no branch" if tree.detached else "began from no branch"
-        raise WorktreeError(f"{tree.name} {what}", f"check out its branch in {tree.path}, and try again")
+    if tree.detached:
+        raise WorktreeError(
+            f"{tree.name} is on no branch", f"check out its branch in {tree.path}, and try again"
+        )
+    if not tree.onto:
+        raise WorktreeError(
+            f"{tree.name} began from no branch",
+            f"check out the branch that is to have its work, then: git merge {tree.branch}",
+        )
     busy = repository.busy(tree.path)
     if busy:
         raise WorktreeError(f"{tree.name} is in the middle of a {busy}", "let it finish, and try again")

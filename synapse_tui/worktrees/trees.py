@@ -14,6 +14,7 @@ import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -124,11 +125,27 @@ class Repository:
         first = self._checkouts(git)[0]
         if git.run("config", "--bool", "core.bare", expected=(0, 1)).strip() == "true":
             raise WorktreeError(f"{first.path} is a bare repository", "work in a clone of it")
-        self.top = first.path
+        self.top = self._main_folder(git, first.path)
         self.git = git.at(self.top)
 
+    def _main_folder(self, git: Git, listed: Path) -> Path:
+        """Return the main folder; git lists the git folder instead if that is elsewhere, as a submodule's is."""
+        if os.path.lexists(listed / ".git"):
+            return listed
+        gitdir = git.run("rev-parse", "--absolute-git-dir").strip()
+        if Path(os.path.realpath(gitdir)) == self.common:
+            found = git.run("rev-parse", "--show-toplevel", expected=(0, 128)).rstrip("\n")
+            return Path(os.path.realpath(found)) if found else listed
+        words = ("config", "--file", str(self.common / "config"), "core.worktree")
+        worktree = git.run(*words, expected=(0, 1)).rstrip("\n")
+        if worktree:
+            return Path(os.path.realpath(self.common / worktree))
+        marks = filter(None, map(_mark, (self.common / "worktrees").glob("*")))
+        return next((Path(mark.top) for mark in marks if Path(mark.top, ".git").exists()), listed)
+
     def checkouts(self) -> list[Checkout]:
-        return self._checkouts(self.git)
+        first, *others = self._checkouts(self.git)
+        return [replace(first, path=self.top, missing=not self.top.is_dir()), *others]
 
     def _checkouts(self, git: Git) -> list[Checkout]:
         found = []
@@ -232,7 +249,8 @@ class Repository:
             lock = ("--lock", "--reason", f"{OURS}: {name}")
             self.git.run("worktree", "add", "-q", *lock, "-b", chosen, "--", str(path), base)
             gitdir = Path(self.git.at(path).run("rev-parse", "--absolute-git-dir").strip())
-            facts = {"name": name, "branch": chosen, "onto": onto, "base": base, "made": time.time()}
+            facts: dict[str, object] = {"name": name, "branch": chosen, "onto": onto, "base": base}
+            facts |= {"made": time.time(), "top": str(self.top)}
             write_private(gitdir / MARK, json.dumps(facts).encode())
             self.git.at(path).run("update-index", "-q", "--refresh", expected=(0, 1))
         return Made(self.tree(name), tuple(self._copy_included(path)), len(self.changed(self.top)))
@@ -445,10 +463,12 @@ def why_not_there(folder: Path, paths: Iterable[Path]) -> str:
     """
     own = _top(folder)
     gitdir = _linked(own / ".git") if own is not None else None
-    if own is None or gitdir is None or _mark(gitdir) is None:
+    mark = _mark(gitdir) if gitdir is not None else None
+    if own is None or gitdir is None or mark is None:
         return ""
     common = gitdir.parent.parent
-    others = {common.parent, *(_linked(each / "gitdir") or each for each in gitdir.parent.iterdir())}
+    main = Path(mark.top) if common.name != ".git" and mark.top else common.parent
+    others = {main, *(_linked(each / "gitdir") or each for each in gitdir.parent.iterdir())}
     others = {each.parent if each.name == ".git" else each for each in others} - {own}
     for path in paths:
         within = [each for each in others if path.is_relative_to(each) and not path.is_relative_to(own)]
@@ -496,12 +516,14 @@ class _Mark(NamedTuple):
     onto: str
     base: str
     made: float
+    top: str
 
 
 def _mark(gitdir: Path) -> _Mark | None:
     try:
         facts = json.loads((gitdir / MARK).read_text(encoding="utf-8"))
         words = [str(facts[key]) for key in ("name", "branch", "onto", "base")]
-        return _Mark(words[0], words[1], words[2], words[3], float(facts["made"]))
+        made, top = float(facts["made"]), str(facts.get("top", ""))
+        return _Mark(words[0], words[1], words[2], words[3], made, top)
     except (OSError, ValueError, KeyError, TypeError):
         return None

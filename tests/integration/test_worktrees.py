@@ -21,7 +21,7 @@ from synapse_tui.worktrees import keep
 from synapse_tui.worktrees.changes import LineCounter, read_changes
 from synapse_tui.worktrees.merge import Conflict, difference, is_merged, merge
 from synapse_tui.worktrees.setup import set_up
-from synapse_tui.worktrees.trees import INCLUDE, TRASH, Repository, in_main_folder
+from synapse_tui.worktrees.trees import INCLUDE, TRASH, Repository, in_main_folder, why_not_there
 from tests.command_line import Result, call
 from tests.integration.host_kit import make_host, running
 from tests.waiting import wait_until
@@ -107,6 +107,40 @@ def test_where_someone_has_worked_without_our_mark_nothing_is_touched(repository
     assert [path.name for path in sorted(tree.path.parent.iterdir())] == ["alice", "bob", "carol"]
     with pytest.raises(WorktreeError, match="exists already"):
         add(repository, "bob")
+
+
+@pytest.mark.parametrize("kind", ["submodule", "separate"])
+def test_a_repository_whose_git_folder_is_elsewhere(
+    repository: Repository, tmp_path: Path, kind: str
+) -> None:
+    """git lists its git folder as the main one (git-worktree(1))."""
+    main = tmp_path / kind
+    if kind == "submodule":
+        make_repository(tmp_path / "above")
+        main = tmp_path / "above" / "within"
+        words = ("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(repository.top), "within")
+        git(tmp_path / "above", *words)
+    else:
+        git(tmp_path, "clone", "-q", f"--separate-git-dir={tmp_path / 'elsewhere'}", "shop", "separate")
+    git(main, "config", "user.name", "a")
+    git(main, "config", "user.email", "a@b")
+    found = Repository(main, ENVIRON)
+    assert found.top == main
+    tree = add(found, "alice")
+    assert tree.path == main.with_name(f"{main.name}.worktrees") / "alice"
+    (tree.path / "a.py").write_text("mine\n")
+    assert why_not_there(tree.path, [main / "a.py"])
+    assert merge(found, tree, commit="mine").commit
+    assert (main / "a.py").read_text() == "mine\n"
+    assert Repository(tree.path, ENVIRON).top == main
+
+
+def test_one_that_began_from_no_branch_says_how_it_is_merged(repository: Repository) -> None:
+    git(repository.top, "checkout", "-q", "--detach")
+    tree = add(repository, "alice")
+    with pytest.raises(WorktreeError, match="began from no branch") as error:
+        merge(repository, tree)
+    assert "git merge synapse/alice" in error.value.hint
 
 
 def test_a_branch_called_synapse_is_no_obstacle(repository: Repository) -> None:
