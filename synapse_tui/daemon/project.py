@@ -165,8 +165,8 @@ def check_any(host: Host, specs: Sequence[AgentSpec], environ: Mapping[str, str]
     if not errors or len(errors) < len(specs) or host.profiles.untrusted:
         return
     names: dict[str, list[str]] = {}
-    for spec, error in zip(specs, errors, strict=True):
-        names.setdefault(str(error), []).append(spec.name or spec.profile)
+    for spec, problem in zip(specs, errors, strict=True):
+        names.setdefault(str(problem), []).append(spec.name or spec.profile)
     if len(names) == 1:
         raise errors[0]
     reasons = (f"{', '.join(each)} did not start: {reason}" for reason, each in names.items())

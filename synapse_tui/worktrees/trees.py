@@ -129,7 +129,7 @@ class Repository:
         self.git = git.at(self.top)
 
     def _main_folder(self, git: Git, listed: Path) -> Path:
-        """Return the main folder; git lists the git folder instead if that is elsewhere, as a submodule's is."""
+        """Return the main folder; git lists its git folder instead if that is elsewhere (a submodule's)."""
         if os.path.lexists(listed / ".git"):
             return listed
         gitdir = git.run("rev-parse", "--absolute-git-dir").strip()
