@@ -442,6 +442,9 @@ def about(changes: Changes) -> Content:
         counts.append(tr(f"{changes.uncommitted} not committed"))
     parts = [(where, "$muted"), ("  " + " · ".join(counts), "$ink")]
     name = tree.name if tree is not None else ""
+    if changes.busy:
+        text = tr(f"in the middle of a {changes.busy}: merge again once the agent has ended it")
+        parts.append((f"\n▲ {text}", "$needs"))
     parts += [(f"\n▲ {_forecast(conflict, name)}", "$needs") for conflict in changes.conflicts]
     return Content.assemble(*parts)
 

@@ -48,6 +48,7 @@ class Changes:
         files: The changes by file.
         uncommitted: How many files are not as committed.
         conflicts: The conflicts to come with its branch and other worktrees; empty for a shared folder.
+        busy: What git is in the middle of in a worktree, such as a merge.
     """
 
     top: Path
@@ -55,6 +56,7 @@ class Changes:
     files: tuple[FileDiff, ...]
     uncommitted: int
     conflicts: tuple[Conflict, ...] = ()
+    busy: str = ""
 
 
 def read_changes(folder: Path, environ: Mapping[str, str]) -> Changes:
@@ -81,7 +83,7 @@ def read_changes(folder: Path, environ: Mapping[str, str]) -> Changes:
     )
     found = forecast(repository, trees, heads)
     conflicts = tuple(each for each in found if tree.name in (each.one, each.other))
-    return Changes(tree.path, tree, tuple(files), uncommitted, conflicts)
+    return Changes(tree.path, tree, tuple(files), uncommitted, conflicts, repository.busy(tree.path))
 
 
 def _files(text: str, counts: str) -> Iterator[FileDiff]:

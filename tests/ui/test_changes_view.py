@@ -101,6 +101,10 @@ async def test_conflicts_are_handed_to_the_agent(tmp_path: Path) -> None:
         assert (top / "a.py").read_text() == "main\ntwo\nthree\n"
         assert "<<<<<<<" in (codex / "a.py").read_text()
         assert "conflicts in a.py" in host.tasks[-1].text
+        await until(lambda: at_main(app))
+        await pilot.press(LEADER, "g")
+        await until(lambda: shown(app))
+        assert "in the middle of a merge: merge again once the agent has ended it" in text_of(app)
         assert host.tasks[-1].target == CLAUDE
 
 
