@@ -18,7 +18,7 @@ from tests.lab.test_lab_app import instructed, states, submitted, wait
 
 AGENTS = ("claude", "codex", "gemini", "opencode", "copilot")
 START = 240.0  # seconds until five have loaded
-BESIDE = 2.0  # seconds between two looks at a dialog, which takes no key before it was there for a while
+QUIET = 2.0  # seconds that a dialog must be there before it takes a key
 PICTURES = os.environ.get("SYNAPSE_LAB_PICTURES", "")
 """Folder for what the screen shows at each step."""
 
@@ -66,7 +66,7 @@ class Person:
             for agent in agents:
                 if states().get(agent) == "WAITING":
                     self.pane(agent)
-                    time.sleep(BESIDE)
+                    time.sleep(QUIET)
                     if states().get(agent) == "WAITING":
                         self.picture(f"asks-{agent}")
                         refuses = "❯ No" in self.app.screen  # what Claude suggests where it cannot check
@@ -157,7 +157,7 @@ def test_five_agents_two_of_which_conflict_are_merged(person: Person) -> None:
             lambda agent=agent: f"Work of {agent}" in git(person.tree(agent), "log", "-1", "--format=%s"),  # type: ignore[misc]
         )
 
-    # Before anything is merged, the command line, the board and the view of changes name both, and the file
+    # Before anything is merged, the command line and the view of changes name both, and the file
     found = listed()
     assert found["codex"]["conflicts"] == [{"with": "opencode", "files": ["README.md"]}]
     assert found["opencode"]["conflicts"] == [{"with": "codex", "files": ["README.md"]}]
