@@ -107,7 +107,12 @@ class Git:
             reason = (
                 said.removeprefix("fatal: ").removeprefix("error: ").splitlines() or ["no reason given"]
             )[0]
-            raise WorktreeError(f"git {words[0]} failed in {self.folder}: {reason}")
+            raise WorktreeError(
+                f"git {words[0]} failed in {self.folder}: {reason}",
+                "say who you are: git config --global user.name NAME; git config --global user.email ADDRESS"
+                if "identity unknown" in reason
+                else "",
+            )
         return done.returncode, done.stdout.decode(errors="surrogateescape")
 
     def succeeds(self, *words: str) -> bool:

@@ -435,6 +435,17 @@ def test_an_ignored_file_of_the_agent_is_not_overwritten_by_the_base(repository:
     assert (tree.path / "run.log").read_text() == "alice, ignored\n"
 
 
+def test_who_has_no_name_yet_is_told_how_to_set_one(repository: Repository) -> None:
+    tree = add(repository, "alice")
+    (tree.path / "a.py").write_text("mine\n")
+    git(repository.top, "config", "--remove-section", "user")
+    git(repository.top, "config", "user.useConfigOnly", "true")  # no name of this machine either
+    with pytest.raises(WorktreeError, match="identity unknown") as error:
+        merge(repository, tree, commit="mine")
+    assert "git config --global user.email" in error.value.hint
+    assert (tree.path / "a.py").read_text() == "mine\n"
+
+
 def test_commits_become_one_and_the_branch_follows(repository: Repository) -> None:
     tree = add(repository, "alice")
     commit(tree.path, "first", a_py="1\n")
