@@ -298,7 +298,10 @@ class Repository:
                     trash.parent.mkdir(exist_ok=True)
                     path.rename(trash)
                 branch = _text(gitdir / "HEAD").removeprefix("ref: ")
-                shutil.rmtree(gitdir)
+                gone = self.common / "synapse-removed"  # git reads no half of it if this is killed too
+                shutil.rmtree(gone, ignore_errors=True)
+                gitdir.rename(gone)
+                shutil.rmtree(gone)
             except OSError as error:
                 raise WorktreeError(
                     f"{gitdir}, which a killed process left, cannot be removed: {error.strerror}"
