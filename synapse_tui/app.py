@@ -393,8 +393,10 @@ class SynapseApp(Shell):
         if isinstance(event, events.MouseMove) and not event.is_forwarded and self.keyboard.holds_move(event):
             return
         looked_at = isinstance(event, LOOKED_AT) and not event.is_forwarded
-        if not (looked_at and self.screen_stack):
+        if not looked_at:
             await super().on_event(event)
+        elif not self.screen_stack:
+            return  # input that comes while the application ends is for nobody
         elif not self.keyboard.takes(event):
             screen, clicked = self.screen, self.keyboard.clicked(event)
             await super().on_event(event)

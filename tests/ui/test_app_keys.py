@@ -744,6 +744,16 @@ async def test_keys_that_come_together_leave_the_loop_to_others(before: list[str
         assert longest < 0.3 * (turns[-1] - turns[0]), f"{longest:.3f} s of {turns[-1] - turns[0]:.3f} s"
 
 
+async def test_a_key_that_comes_while_the_application_ends_is_dropped() -> None:
+    async with running(three_agents()) as (app, _pilot):
+        pass
+    assert not app.screen_stack
+    (token,) = Tokenizer().feed(b"x")
+    assert isinstance(token, KeyToken)
+    await app.on_event(TerminalKey(token.event, token.raw))
+    await app.on_event(TerminalText("xx"))
+
+
 def leader_columns(app: SynapseApp) -> list[list[str]]:
     """The columns of the leader's menu: headings, keys' titles and blank rows."""
     menu = app.main.which_key
