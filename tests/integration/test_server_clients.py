@@ -68,7 +68,7 @@ async def test_a_message_is_sent_and_its_answer_read(make: Make) -> None:
         )
         agent.finish(sent.task_id, "done\nそう")
         ended = await client.call(agent.endpoint, calls.task(sent.task_id[:8]))
-        assert (ended.task_id, ended.text, ended.status) == (sent.task_id, "done\nそう", "completed")
+        assert (ended.task_id, ended.text, ended.status) == (sent.task_id, "done\nそう", "done")
 
 
 async def test_a_sender_with_a_token_is_verified(make: Make) -> None:
