@@ -396,7 +396,7 @@ class SynapseApp(Shell):
         if not looked_at:
             await super().on_event(event)
         elif not self.screen_stack:
-            return  # input that comes while the application ends is for nobody
+            return  # input is dropped while the application ends
         elif not self.keyboard.takes(event):
             screen, clicked = self.screen, self.keyboard.clicked(event)
             await super().on_event(event)

@@ -134,8 +134,8 @@ class ApplicationActions:
 
         async def send() -> None:
             task = await self._host.instructions.send(agent.agent_id)
-            told = tr(f"{agent.label}: instructions {task.delivery.value}")
-            self._app.notice(f"{told}: {tr(task.reason)}" if task.reason else told)
+            text = tr(f"{agent.label}: instructions {task.delivery.value}")
+            self._app.notice(f"{text}: {tr(task.reason)}" if task.reason else text)
 
         self._app.spawn(self._read_project(lambda: self._app.spawn(send())))
 

@@ -25,6 +25,7 @@ import pyte
 
 from synapse_tui.terminal import Terminal, render
 from synapse_tui.widgets.strips import Pens, build_pieces, draw
+from tests.bench.app import cpu_seconds
 from tests.bench.loads import COLUMNS, LINES, NAMES, load
 
 CHUNK = 65536
@@ -91,17 +92,12 @@ def _tmux(data: bytes) -> float | None:
         pid = int(subprocess.check_output([*base, "display-message", "-p", "#{pid}"]))
         while not done.exists():
             time.sleep(0.01)
-        last, used = -1.0, _cpu(pid)
+        last, used = -1.0, cpu_seconds(pid)
         while used != last:
             time.sleep(0.1)
-            last, used = used, _cpu(pid)
+            last, used = used, cpu_seconds(pid)
         subprocess.run([*base, "kill-server"], check=False)
         return used / TMUX_TIMES
-
-
-def _cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _headless(data: bytes) -> float | None:
