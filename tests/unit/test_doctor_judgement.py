@@ -16,11 +16,12 @@ from synapse_tui.doctor.checks import (
     Work,
     judge_dialog,
     judge_reply,
+    judge_signals,
     judge_start,
     judge_stop,
     judge_working,
 )
-from synapse_tui.doctor.examination import Sample
+from synapse_tui.doctor.examination import RuleUse, Sample
 from synapse_tui.doctor.report import Outcome
 from synapse_tui.doctor.turns import (
     judge_answer,
@@ -171,6 +172,19 @@ def test_a_dialog_that_goes_wrong(changes: dict[str, object], outcome: Outcome, 
     verdict = judge_dialog(dataclasses.replace(GOOD, **changes), DUMMY)  # type: ignore[arg-type]
     assert verdict.outcome is outcome
     assert (verdict.advice[0].key if verdict.advice else None) == key
+
+
+def test_an_agent_without_dialogs_is_proved_to_have_none() -> None:
+    silent = dataclasses.replace(DUMMY, doctor=dataclasses.replace(DUMMY.doctor, asks=False))
+    assert judge_dialog(dataclasses.replace(GOOD, asked=False, ran=True), silent).outcome is OK
+    asked = judge_dialog(GOOD, silent)
+    assert (asked.outcome, asked.advice[0].key) == (FAILED, "doctor.asks")
+    refused = dataclasses.replace(GOOD, asked=False, answer="I may not", last=REST)
+    assert judge_dialog(refused, silent).outcome is NOT_SHOWN
+    reports = [(READY, ""), (WORKING, "")]
+    uses = {rule.name: RuleUse() for rule in DUMMY.states}
+    assert judge_signals(uses, reports, 0.0, silent).outcome is OK
+    assert judge_signals(uses, reports, 0.0, DUMMY).outcome is NOT_SHOWN
 
 
 # -- the reply -------------------------------------------------------------------------------------------

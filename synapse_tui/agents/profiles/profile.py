@@ -231,6 +231,7 @@ class DoctorRules:
     version: str = ""  # version with which the profile was last verified
     version_args: tuple[str, ...] = ("--version",)
     free: bool = False
+    asks: bool = True  # whether it has permission dialogs
     args: tuple[str, ...] = ()
     trust: tuple[DoctorYes, ...] = ()
     approve: DoctorYes | None = None
