@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -234,19 +233,19 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             rang=self._rang,
             seen_ends=self._seen_ends,
             unproved=unproved,
+            answers={each: self._answers_out_of_view(each) for each in self.answers},
             now=self.now(),
             clock=self.sidebar.clock(),
         )
-        hosted = [replace(each, answers=self._answers_out_of_view(each.agent_id)) for each in hosted]
         hosted.sort(key=lambda each: each.number)
         self.agents = sorted([*hosted, *self.conversations.views(numbers)], key=lambda each: each.number)
         self.tab_bar.agents = self.agents
         self._show_expected()
         self.sidebar.agents = hosted
-        for agent in self.agents:
-            pane = self.deck.pane(agent.agent_id)
-            if pane is not None:
-                pane.agent = agent
+        views = {agent.agent_id: agent for agent in self.agents}
+        for pane in self.deck.panes:
+            if pane.agent_id in views:
+                pane.agent = views[pane.agent_id]
         self._tell_time()
         self.settle()  # the pane of an exited agent focuses another widget
         self._show_keys()

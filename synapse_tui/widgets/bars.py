@@ -240,13 +240,13 @@ class TabBar(SegmentBar):
         new = [Piece(tr(" + new "), "$muted", NEW, tr("New agent"))]
         plus = [Piece(" + ", "$muted", NEW, tr("New agent"))]
         longest = max((cell_len(agent.label) for agent in every), default=0)
+        nameless = sum(width_of(self._tab(agent, "")) for agent in every)
         for right in ([*new, *project], [*plus, *project], plus):
             room = width - 1 - width_of(right)
             for named in (self._any, self._calls, self._is_active) if right[0] is plus[0] else (self._any,):
                 for limit in range(max(longest, MIN_LABEL), MIN_LABEL - 1, -1):
                     names = self._names(every, limit, named)
-                    tabs = (self._tab(agent, name) for agent, name in zip(every, names, strict=True))
-                    if sum(map(width_of, tabs)) <= room:
+                    if nameless + sum(cell_len(name) + 2 for name in names if name) <= room:
                         return names, right
         return None, plus
 

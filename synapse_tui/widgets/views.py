@@ -206,18 +206,28 @@ def view_agents(
     rang: AbstractSet[str] = frozenset(),
     seen_ends: AbstractSet[str] = frozenset(),
     unproved: AbstractSet[str] = frozenset(),
+    answers: Mapping[str, int] | None = None,
     now: datetime | None = None,
     clock: float | None = None,
 ) -> list[AgentView]:
     names = Counter(session.name.lower() for session in sessions if session.name)
     names += Counter(session.agent_type.lower() for session in sessions)
     places = numbers or {session.agent_id: place for place, session in enumerate(sessions, 1)}
-    views = (_view(each, places[each.agent_id], names, rang, seen_ends, now) for each in sessions)
-    if now is not None and clock is not None:
-        views = (
-            _since_held(view, session, now, clock) for view, session in zip(views, sessions, strict=True)
+    views = []
+    for session in sessions:
+        agent_id = session.agent_id
+        view = _view(
+            session,
+            places[agent_id],
+            names,
+            now,
+            rang=agent_id in rang,
+            end_seen=agent_id in seen_ends,
+            unproved=agent_id in unproved and session.exit is None,
+            answers=answers.get(agent_id, 0) if answers else 0,
         )
-    return [replace(view, unproved=view.agent_id in unproved and view.exit is None) for view in views]
+        views.append(view if now is None or clock is None else _since_held(view, session, now, clock))
+    return views
 
 
 def _since_held(view: AgentView, session: AgentSession, now: datetime, clock: float) -> AgentView:
@@ -236,9 +246,12 @@ def _view(
     session: AgentSession,
     number: int,
     names: Counter[str],
-    rang: AbstractSet[str],
-    seen_ends: AbstractSet[str],
     now: datetime | None,
+    *,
+    rang: bool,
+    end_seen: bool,
+    unproved: bool,
+    answers: int,
 ) -> AgentView:
     name = session.name or session.agent_type
     report = session.report
@@ -257,10 +270,10 @@ def _view(
         detail=one_line(report.detail),
         since=report.since,
         unseen=session.unseen,
-        rang=session.agent_id in rang,
+        rang=rang,
         title=still_title(session.terminal.title, known),
         exit=session.exit,
-        end_seen=session.agent_id in seen_ends,
+        end_seen=end_seen,
         cwd=session.cwd,
         port=session.port,
         held=len(held),
@@ -271,6 +284,8 @@ def _view(
         unread_task=unread[0].task.id if unread else "",
         watch=watch,
         gave_up=gave_up,
+        unproved=unproved,
+        answers=answers,
     )
 
 
