@@ -41,7 +41,7 @@ from .screens.events import EventReader
 from .screens.externals import ExternalActions
 from .screens.file_locks import LockActions
 from .screens.history import HistoryActions
-from .screens.keyboard import Keyboard
+from .screens.keyboard import AppKeyboard
 from .screens.main import MainScreen, restore_view
 from .screens.messages import MessageActions
 from .screens.new_agent import NewAgentActions
@@ -181,7 +181,7 @@ class SynapseApp(Shell):
             later=self.set_timer,
         )
         self.questions = QuestionQueue(self)
-        self.keyboard = Keyboard(self, self.questions)
+        self.keyboard = AppKeyboard(self, self.questions)
         self.appearance = Appearance(self, theme)
         self.messages = MessageActions(self, self.questions)
         self.agents = AgentActions(self)

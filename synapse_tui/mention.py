@@ -99,7 +99,7 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome(Generic[T]):
+class Intercepted(Generic[T]):
     forward: tuple[T | Pasted, ...] = ()
     message: Mention | None = None  # the message to send
 
@@ -128,7 +128,7 @@ class _Unit(Generic[T]):
     tokens: list[T] = field(default_factory=list)
 
 
-class Draft(Generic[T]):
+class MentionText(Generic[T]):
     def __init__(self) -> None:
         self._units: list[_Unit[T]] = []
         self._leading: list[T] = []
@@ -268,38 +268,38 @@ def _within_line(text: str) -> bool:
     return text != "\n"
 
 
-_Move = Callable[[Draft[Any], int], int]
+_Move = Callable[[MentionText[Any], int], int]
 _MOVES: Final[dict[str, _Move]] = {
-    "left": Draft.before,
-    "right": Draft.after,
-    "up": Draft.line_up,
-    "down": Draft.line_down,
-    "home": Draft.line_start,
-    "end": Draft.line_end,
-    "ctrl+a": Draft.line_start,
-    "ctrl+e": Draft.line_end,
-    "ctrl+b": Draft.before,
-    "ctrl+f": Draft.after,
-    "ctrl+left": Draft.word_before,
-    "ctrl+right": Draft.word_after,
-    "alt+left": Draft.word_before,
-    "alt+right": Draft.word_after,
-    "alt+b": Draft.word_before,
-    "alt+f": Draft.word_after,
+    "left": MentionText.before,
+    "right": MentionText.after,
+    "up": MentionText.line_up,
+    "down": MentionText.line_down,
+    "home": MentionText.line_start,
+    "end": MentionText.line_end,
+    "ctrl+a": MentionText.line_start,
+    "ctrl+e": MentionText.line_end,
+    "ctrl+b": MentionText.before,
+    "ctrl+f": MentionText.after,
+    "ctrl+left": MentionText.word_before,
+    "ctrl+right": MentionText.word_after,
+    "alt+left": MentionText.word_before,
+    "alt+right": MentionText.word_after,
+    "alt+b": MentionText.word_before,
+    "alt+f": MentionText.word_after,
 }
 _DELETIONS: Final[dict[str, _Move]] = {
-    "backspace": Draft.before,
-    "shift+backspace": Draft.before,
-    "ctrl+h": Draft.before,
-    "delete": Draft.after,
-    "ctrl+d": Draft.after,
-    "ctrl+u": Draft.line_start,
-    "ctrl+k": Draft.line_end,
-    "ctrl+w": Draft.word_before,
-    "ctrl+backspace": Draft.word_before,
-    "alt+backspace": Draft.word_before,
-    "ctrl+delete": Draft.word_after,
-    "alt+d": Draft.word_after,
+    "backspace": MentionText.before,
+    "shift+backspace": MentionText.before,
+    "ctrl+h": MentionText.before,
+    "delete": MentionText.after,
+    "ctrl+d": MentionText.after,
+    "ctrl+u": MentionText.line_start,
+    "ctrl+k": MentionText.line_end,
+    "ctrl+w": MentionText.word_before,
+    "ctrl+backspace": MentionText.word_before,
+    "alt+backspace": MentionText.word_before,
+    "ctrl+delete": MentionText.word_after,
+    "alt+d": MentionText.word_after,
 }
 
 
@@ -317,7 +317,7 @@ _NEWLINES: Final = frozenset(
 )
 
 
-class Step(Enum):
+class KeyUse(Enum):
     """What the overlay did with a key."""
 
     KEPT = auto()  # added to the text
@@ -337,7 +337,7 @@ class Overlay(Generic[T]):
         self._addresses = addresses
         self._types = types
         self._sender = sender
-        self.draft: Draft[T] = Draft()
+        self.draft: MentionText[T] = MentionText()
         self.message: Mention | None = None
         self._prefix = (
             0  # units of the completed address and the space after it; 0 while the address is incomplete
@@ -378,21 +378,21 @@ class Overlay(Generic[T]):
             targets=self._targets,
         )
 
-    def press(self, event: MentionKey, token: T) -> Step:
+    def press(self, event: MentionKey, token: T) -> KeyUse:
         self._problem = ""
         name = key_name(event)
         if name == "escape":
-            return Step.RETURNED
+            return KeyUse.RETURNED
         if name == "ctrl+c":
-            return Step.DROPPED
+            return KeyUse.DROPPED
         plain = bool(event.text) and not (event.ctrl or event.alt or event.super)
         if self.composing:
             return self._press_composing(event, name, token if plain else None, token)
         return self._type_address(event.text, token) if plain else self._press_address(name)
 
-    def choose(self, index: int) -> Step:
+    def choose(self, index: int) -> KeyUse:
         self._selected, self._chosen = index, True
-        return Step.USED if self.composing else self._accept()
+        return KeyUse.USED if self.composing else self._accept()
 
     # -- address -------------------------------------------------------------------------------------------
 
@@ -402,7 +402,7 @@ class Overlay(Generic[T]):
     def _completions(self) -> list[Completion]:
         return complete(self._body(), self._addresses(), sender=self._sender)
 
-    def _type_address(self, text: str, token: T) -> Step:
+    def _type_address(self, text: str, token: T) -> KeyUse:
         if text in _SPACES:
             return self._end_address(token)
         self.draft.insert(text, token)
@@ -413,11 +413,11 @@ class Overlay(Generic[T]):
             or could_name_agent(body, self._known_types())
         )
         if len(self.draft) == 1 or may_go_on:
-            return Step.KEPT
+            return KeyUse.KEPT
         self.draft.remove(len(self.draft) - 1, len(self.draft))
-        return Step.REFUSED
+        return KeyUse.REFUSED
 
-    def _end_address(self, token: T) -> Step:
+    def _end_address(self, token: T) -> KeyUse:
         body = self._body()
         try:
             targets = resolve(body, self._addresses(), sender=self._sender)
@@ -427,13 +427,13 @@ class Overlay(Generic[T]):
             self._compose((), token)
         except AgentNotFound:
             if means_itself(body, self._addresses(), self._sender) or not self._names_agent(body):
-                return Step.REFUSED
+                return KeyUse.REFUSED
             self._compose_to_absent(token)
         except AgentExited:
             self._compose_to_absent(token)
         else:
             self._compose(targets, token)
-        return Step.KEPT
+        return KeyUse.KEPT
 
     def _known_types(self) -> set[str]:
         return {
@@ -468,22 +468,22 @@ class Overlay(Generic[T]):
         self._targets = tuple(targets)
         self._selected, self._chosen = 0, False
 
-    def _press_address(self, name: str) -> Step:
+    def _press_address(self, name: str) -> KeyUse:
         completions = self._completions()
         if name in {"backspace", "ctrl+h", "shift+backspace"}:
             self.draft.edit("backspace")
             self._selected, self._chosen = 0, False
-            return Step.USED if len(self.draft) else Step.DROPPED
+            return KeyUse.USED if len(self.draft) else KeyUse.DROPPED
         if completions and name in {"up", "down"}:
             marked = min(self._selected, len(completions) - 1)
             self._selected = (marked + (1 if name == "down" else -1)) % len(completions)
             self._chosen = True
-            return Step.USED
+            return KeyUse.USED
         if completions and (name == "tab" or (name == "enter" and self._chosen)):
             return self._accept()
-        return Step.REFUSED
+        return KeyUse.REFUSED
 
-    def _accept(self) -> Step:
+    def _accept(self) -> KeyUse:
         completions = self._completions()
         completion = completions[min(self._selected, len(completions) - 1)]
         typed = self._body()
@@ -493,7 +493,7 @@ class Overlay(Generic[T]):
             self.draft.remove(1, len(self.draft))
             self.draft.insert(completion.text)
         self._compose(completion.targets, None)
-        return Step.USED
+        return KeyUse.USED
 
     def _form(self, agent: Address) -> str:
         return shortest_form(agent, self._addresses(), sender=self._sender)
@@ -504,22 +504,22 @@ class Overlay(Generic[T]):
         self._problem = ""
         self.draft.insert(text)
 
-    def _press_composing(self, event: MentionKey, name: str, typed: T | None, token: T) -> Step:
+    def _press_composing(self, event: MentionKey, name: str, typed: T | None, token: T) -> KeyUse:
         if typed is not None:
             self.draft.insert(event.text, typed)
-            return Step.KEPT
+            return KeyUse.KEPT
         if name in _NEWLINES:
             self.draft.insert("\n", token)
-            return Step.KEPT
+            return KeyUse.KEPT
         if name == "enter":
-            return self._send() if event.kind == "press" else Step.USED
+            return self._send() if event.kind == "press" else KeyUse.USED
         if name == "backspace" and len(self.draft) == self._prefix:
             self._reopen_address()
         elif self._choices and name in {"up", "down", "tab"}:
             self._choose_next(-1 if name == "up" else 1, len(self._choices))
         else:
             self.draft.edit(name, self._prefix)
-        return Step.USED
+        return KeyUse.USED
 
     def _choose_next(self, by: int, count: int) -> None:
         first = 0 if by > 0 else count - 1
@@ -544,9 +544,9 @@ class Overlay(Generic[T]):
             return self._form(self._targets[0])
         return f"{ALL} ({len(self._targets)})"
 
-    def _send(self) -> Step:
+    def _send(self) -> KeyUse:
         if self._choice is not None and self._choice is self._here:
-            return Step.REFUSED  # this agent gets all that was typed, and Enter
+            return KeyUse.REFUSED  # this agent gets all that was typed, and Enter
         try:
             self.message = self._read_message()
         except (AgentExited, AgentNotFound) as error:
@@ -555,11 +555,11 @@ class Overlay(Generic[T]):
                 self._problem = ""
             else:
                 self._problem = _explain(error)
-            return Step.USED
+            return KeyUse.USED
         except (AddressError, InvalidValue) as error:
             self._problem = _explain(error)
-            return Step.USED
-        return Step.SENT
+            return KeyUse.USED
+        return KeyUse.SENT
 
     def _standing_problem(self) -> str:
         if not self.composing:
@@ -700,7 +700,7 @@ class MentionInterceptor(Generic[T]):
     def _on_probation(self) -> bool:
         return self._overlay is not None and self._clock() < self._probation_until
 
-    def settle(self, composer: ComposerView) -> list[Outcome[T]]:
+    def settle(self, composer: ComposerView) -> list[Intercepted[T]]:
         """Cancel a mention on probation if a draft has appeared; replay the queue once probation is over."""
         if composer.draft and self.doubtful:
             return [self.give_back()]
@@ -717,13 +717,13 @@ class MentionInterceptor(Generic[T]):
             # The typed text is on the screen, so the screen can be trusted.
             self._unsettled_until = float("-inf")
 
-    def key(self, event: MentionKey, token: T, composer: ComposerView) -> Outcome[T]:
+    def key(self, event: MentionKey, token: T, composer: ComposerView) -> Intercepted[T]:
         self.observe(composer)
         if self._on_probation and composer.draft:
             return self._give_back_before(event, token)
         if self._waits(event):
             self._queue.append((event, token))
-            return Outcome()
+            return Intercepted()
         return self._take(event, token, composer)
 
     def _waits(self, event: MentionKey) -> bool:
@@ -733,38 +733,38 @@ class MentionInterceptor(Generic[T]):
         composing = self._overlay is not None and self._overlay.composing
         return composing and self._on_probation and key_name(event) == "enter" and event.kind == "press"
 
-    def _take(self, event: MentionKey, token: T, composer: ComposerView) -> Outcome[T]:
+    def _take(self, event: MentionKey, token: T, composer: ComposerView) -> Intercepted[T]:
         if event.kind == "release":
             return self._release(event, token)
         if self._repeats_consumed(event):
-            return Outcome()
+            return Intercepted()
         self._consumed.discard(event.key)
         if _MODIFIER.fullmatch(event.key):
             return self._silent(event, token)
         if self._overlay is None:
             if not self._opens(event, composer):
                 self._note_passed(event)
-                return Outcome((token,))
+                return Intercepted((token,))
             self._overlay = Overlay(addresses=self._addresses, sender=self._sender, types=self._types)
             self._probation_until = self._doubtful_until
         return self._follow(self._overlay, self._overlay.press(event, token), event, token)
 
-    def paste(self, text: str) -> Outcome[T]:
+    def paste(self, text: str) -> Intercepted[T]:
         """Add pasted text to the message being composed, or forward it to the child."""
         if self._queue:
             self._queue.append(Pasted(text))
-            return Outcome()
+            return Intercepted()
         if self._overlay is not None and self._overlay.composing:
             self._overlay.paste(text)
-            return Outcome()
+            return Intercepted()
         given = self.give_back().forward
         self._unsettled_until = self._clock() + ECHO_TIMEOUT
-        return Outcome((*given, Pasted(text)))
+        return Intercepted((*given, Pasted(text)))
 
-    def give_back(self) -> Outcome[T]:
+    def give_back(self) -> Intercepted[T]:
         """Close the overlay and forward the held keys, for example when the focus changes."""
         if self._overlay is None:
-            return Outcome()
+            return Intercepted()
         waiting = [item if isinstance(item, Pasted) else item[1] for item in self._queue]
         tokens = self._overlay.draft.tokens() + waiting
         self._queue.clear()
@@ -772,12 +772,12 @@ class MentionInterceptor(Generic[T]):
         self._held.clear()
         if tokens:
             self._unsettled_until = self._clock() + ECHO_TIMEOUT
-        return Outcome(tuple(tokens))
+        return Intercepted(tuple(tokens))
 
-    def _give_back_before(self, event: MentionKey, token: T) -> Outcome[T]:
+    def _give_back_before(self, event: MentionKey, token: T) -> Intercepted[T]:
         given = self.give_back().forward
         self._note_passed(event)
-        return Outcome((*given, token))
+        return Intercepted((*given, token))
 
     def choose(self, index: int) -> None:
         if self._overlay is not None:
@@ -811,37 +811,37 @@ class MentionInterceptor(Generic[T]):
         elif key_name(event) not in _ONLY_EMPTIES:
             self._doubtful_until = self._clock() + SETTLE
 
-    def _follow(self, overlay: Overlay[T], step: Step, event: MentionKey, token: T) -> Outcome[T]:
+    def _follow(self, overlay: Overlay[T], step: KeyUse, event: MentionKey, token: T) -> Intercepted[T]:
         match step:
-            case Step.KEPT:
+            case KeyUse.KEPT:
                 self._held.add(event.key)
-                return Outcome()
-            case Step.REFUSED:
+                return Intercepted()
+            case KeyUse.REFUSED:
                 return self._give_back_before(event, token)
         self._consumed.add(event.key)
-        if step is Step.RETURNED:
+        if step is KeyUse.RETURNED:
             return self.give_back()
-        if step is not Step.USED:
+        if step is not KeyUse.USED:
             self._overlay = None
             self._consumed |= self._held
             self._held.clear()
-        if step is Step.SENT:
+        if step is KeyUse.SENT:
             self._sent_at = self._clock()
-        return Outcome(message=overlay.message)
+        return Intercepted(message=overlay.message)
 
-    def _release(self, event: MentionKey, token: T) -> Outcome[T]:
+    def _release(self, event: MentionKey, token: T) -> Intercepted[T]:
         if event.key in self._consumed:
             self._consumed.discard(event.key)
-            return Outcome()
+            return Intercepted()
         if event.key not in self._held or self._overlay is None:
-            return Outcome((token,))
+            return Intercepted((token,))
         self._held.discard(event.key)
         self._overlay.draft.attach(token)
-        return Outcome()
+        return Intercepted()
 
-    def _silent(self, event: MentionKey, token: T) -> Outcome[T]:
+    def _silent(self, event: MentionKey, token: T) -> Intercepted[T]:
         if self._overlay is None:
-            return Outcome((token,))
+            return Intercepted((token,))
         self._held.add(event.key)
         self._overlay.draft.attach(token)
-        return Outcome()
+        return Intercepted()

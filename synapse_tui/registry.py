@@ -41,7 +41,7 @@ _LOCK_NAME = ".registry.lock"
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RegistryEntry:
     """The registry's entry for one agent.
 
     Attributes:
@@ -112,7 +112,7 @@ class RecordChanges(TypedDict, total=False):
     command: tuple[str, ...]
 
 
-def is_live(record: Record) -> bool:
+def is_live(record: RegistryEntry) -> bool:
     """Whether the process that serves a record is still running and is the one that wrote it.
 
     Processes outside the current sandbox or container cannot be seen and count as running.
@@ -137,11 +137,11 @@ class Registry:
         live: Returns whether the process of a record is running.
     """
 
-    def __init__(self, folder: Path, *, live: Callable[[Record], bool] = is_live) -> None:
+    def __init__(self, folder: Path, *, live: Callable[[RegistryEntry], bool] = is_live) -> None:
         self._folder = folder
         self._live = live
 
-    def register(self, record: Record) -> Record:
+    def register(self, record: RegistryEntry) -> RegistryEntry:
         """Write a record and return it as written; bind the agent's port first.
 
         A missing `pid_started` is filled in.
@@ -158,7 +158,7 @@ class Registry:
             self._write(record)
         return record
 
-    def restore(self, record: Record) -> bool:
+    def restore(self, record: RegistryEntry) -> bool:
         """Rewrite a record that was removed, damaged or changed, and return whether it was written.
 
         A record with the pid of another live process is left alone only if it may be another agent's, that
@@ -183,7 +183,7 @@ class Registry:
         _log().warning("wrote the record of %s again", record.agent_id)
         return True
 
-    def update(self, agent_id: str, **changes: Unpack[RecordChanges]) -> Record | None:
+    def update(self, agent_id: str, **changes: Unpack[RecordChanges]) -> RegistryEntry | None:
         """Change fields of a record and return it, or None if there is no such record.
 
         Raises:
@@ -216,7 +216,7 @@ class Registry:
             self._path(agent_id).unlink(missing_ok=True)
             return True
 
-    def get(self, agent_id: str) -> Record | None:
+    def get(self, agent_id: str) -> RegistryEntry | None:
         """Return an agent's record, live or stale; None if it is missing or invalid.
 
         Raises:
@@ -225,7 +225,7 @@ class Registry:
         check_safe(self._folder)
         return _read(self._path(agent_id)) if _AGENT_ID.fullmatch(agent_id) else None
 
-    def scan(self) -> tuple[Sequence[Record], Sequence[Record]]:
+    def scan(self) -> tuple[Sequence[RegistryEntry], Sequence[RegistryEntry]]:
         """Read all records without changing any.
 
         Raises:
@@ -240,14 +240,14 @@ class Registry:
         live = [record for record in records if self._live(record)]
         return live, [record for record in records if record not in live]
 
-    def list(self) -> Sequence[Record]:
+    def list(self) -> Sequence[RegistryEntry]:
         """Return the live records ordered by type and port, and remove stale ones."""
         live, stale = self.scan()
         for record in stale:
             self.discard(record)
         return live
 
-    def discard(self, record: Record) -> None:
+    def discard(self, record: RegistryEntry) -> None:
         """Remove a stale record, unless it was replaced since it was read."""
         with contextlib.suppress(OSError), self._locked():
             if self.get(record.agent_id) == record:
@@ -258,7 +258,7 @@ class Registry:
     def _path(self, agent_id: str) -> Path:
         return self._folder / f"{agent_id}.json"
 
-    def _write(self, record: Record) -> None:
+    def _write(self, record: RegistryEntry) -> None:
         fields = asdict(record) | {
             "identity": identity_of(record.working_dir, record.agent_type, record.name)
         }
@@ -272,7 +272,7 @@ class Registry:
         escaped = not _is_text(merged)
         write_private(path, (json.dumps(merged, ensure_ascii=escaped, indent=1) + "\n").encode())
 
-    def _read_all(self) -> Iterator[Record]:
+    def _read_all(self) -> Iterator[RegistryEntry]:
         check_safe(self._folder)
         try:
             paths = sorted(self._folder.iterdir())
@@ -327,7 +327,7 @@ def _load(path: Path) -> object:
         return value
 
 
-def _read(path: Path) -> Record | None:
+def _read(path: Path) -> RegistryEntry | None:
     try:
         value = _load(path)
         if not isinstance(value, dict):
@@ -343,7 +343,7 @@ def _read(path: Path) -> Record | None:
     return record
 
 
-def _record(fields: Mapping[str, object]) -> Record:
+def _record(fields: Mapping[str, object]) -> RegistryEntry:
     agent_id = _text(fields, "agent_id")
     if not _AGENT_ID.fullmatch(agent_id):
         raise ValueError("agent_id is missing or not valid")
@@ -353,7 +353,7 @@ def _record(fields: Mapping[str, object]) -> Record:
         raise ValueError("endpoint is no URL")
     working_dir = _folder(fields, "working_dir")
     pid, started, host = _processes(fields)
-    return Record(
+    return RegistryEntry(
         agent_id=agent_id,
         agent_type=_text(fields, "agent_type") or _type_of(agent_id),
         port=port,
@@ -389,7 +389,7 @@ def _processes(fields: Mapping[str, object]) -> tuple[int | None, float, str]:
     return pid, float(started), ""
 
 
-def _completed(record: Record) -> Record:
+def _completed(record: RegistryEntry) -> RegistryEntry:
     return replace(
         record,
         pid_started=record.pid_started or (process_start(record.pid) if record.pid else None) or 0.0,
@@ -398,7 +398,7 @@ def _completed(record: Record) -> Record:
     )
 
 
-def _as_read(record: Record) -> Record:
+def _as_read(record: RegistryEntry) -> RegistryEntry:
     return _record(json.loads(json.dumps(asdict(record))))
 
 

@@ -170,7 +170,7 @@ def _as_admin(key: ApiKey) -> ApiKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class RequestOrigin:
     """What is known of a caller before authentication.
 
     `near` means that it calls from this machine, by a loopback name, and neither was forwarded nor is a
@@ -211,7 +211,7 @@ class Access:
             state = rules.fault or ("keys are demanded" if rules.enabled else "keys are not demanded")
             log.info("the rules about callers have changed: %s", state)
 
-    def judge(self, caller: Caller) -> Principal:
+    def judge(self, caller: RequestOrigin) -> Principal:
         """Identify a caller by its key and origin; raises HttpProblem if a key is missing or wrong."""
         rules = self.rules
         mine = self._is_mine(caller)
@@ -233,14 +233,14 @@ class Access:
             {"www-authenticate": f'{CHALLENGE}, error="invalid_token"'},
         )
 
-    def _is_mine(self, caller: Caller) -> bool:
+    def _is_mine(self, caller: RequestOrigin) -> bool:
         rules = self.rules
         if not rules.enabled:
             return caller.near and caller.owner is not Owner.OTHER
         allowed = rules.allow_localhost and not rules.fault
         return allowed and caller.near and caller.owner is Owner.OURS
 
-    def _by_key(self, caller: Caller) -> Principal | None:
+    def _by_key(self, caller: RequestOrigin) -> Principal | None:
         """The principal of the caller's key, if it is valid.
 
         Wrong keys from the same address never block a valid one: keys are too long to guess, and many callers
@@ -253,7 +253,7 @@ class Access:
                 raise _too_many("too many wrong keys came from this address", wait)
         return found
 
-    def _refusal(self, caller: Caller) -> HttpProblem:
+    def _refusal(self, caller: RequestOrigin) -> HttpProblem:
         rules = self.rules
         if not rules.enabled and not rules.keys and not rules.admin_keys:
             return _not_the_person(caller)
@@ -274,7 +274,7 @@ class Access:
             headers,
         )
 
-    def count(self, principal: Principal, caller: Caller, *, signed: bool) -> None:
+    def count(self, principal: Principal, caller: RequestOrigin, *, signed: bool) -> None:
         """Count a request; raises HttpProblem if the caller's rate limit is exceeded."""
         local = signed or principal.admin
         # Unverified callers are counted by address.
@@ -296,7 +296,7 @@ def _too_many(message: str, wait: int) -> HttpProblem:
     )
 
 
-def _not_the_person(caller: Caller) -> HttpProblem:
+def _not_the_person(caller: RequestOrigin) -> HttpProblem:
     hint = "call as the agent's own user, from this machine, or with a key of `synapse auth setup`"
     if caller.owner is Owner.OTHER:
         return HttpProblem(403, "foreign_user", "the caller belongs to another user of this machine", hint)

@@ -130,7 +130,7 @@ class HttpError(Exception):
     """The answer is not HTTP, or incomplete."""
 
 
-class Connection(Protocol):
+class HttpConnection(Protocol):
     """A connection for one request."""
 
     def connect(self) -> None:
@@ -152,7 +152,7 @@ class Connection(Protocol):
         """Close the connection. Idempotent."""
 
 
-def _connection(url: SplitResult) -> Connection:
+def _connection(url: SplitResult) -> HttpConnection:
     if url.scheme == "https":
         return TlsConnection(url.hostname or "", url.port or 443, CONNECT_TIMEOUT)
     return PlainConnection(url.hostname or "", url.port or 80, CONNECT_TIMEOUT)

@@ -19,14 +19,14 @@ from typing import Any
 
 from synapse_tui.addresses import reads_like
 
-from .access import CHALLENGE, DEFAULT_RULES, NOBODY, Access, Caller, Principal, signed_by
+from .access import CHALLENGE, DEFAULT_RULES, NOBODY, Access, Principal, RequestOrigin, signed_by
 from .agent import NO_SERVICES, HostedAgent, Services
 from .bodies import BODY_TIMEOUT, MAX_BODY, Body, BodyReader, Headers, check_content_type, replay
 from .calls import DELIVERY_HEADER, KEY_HEADER
 from .network import LOOPBACK, Network
 from .peers import Owner, OwnerOf, agent_at, owner_of
 from .problems import CARD_PREFIX, HttpProblem, refusal
-from .signing import SENDER_HEADER, SIGNATURE_HEADER, SignatureChecker, SignedRequest, Verdict
+from .signing import SENDER_HEADER, SIGNATURE_HEADER, SignatureCheck, SignatureChecker, SignedRequest
 
 _FOR_OTHERS = (
     "forwarded",
@@ -176,7 +176,7 @@ class Guard:
         _check_method(scope["method"])
         near = self._guard.check(request.headers, scope.get("server"))
         await self._access.refresh()
-        caller = Caller(
+        caller = RequestOrigin(
             near=near and _from_here(scope),
             owner=await self._connection_owner(scope),
             key=_key_of(request.headers),
@@ -204,7 +204,7 @@ class Guard:
         state["services"] = self._services
         state["stopping"] = self.stopping
 
-    def _judge(self, request: _Request, caller: Caller) -> Principal | HttpProblem:
+    def _judge(self, request: _Request, caller: RequestOrigin) -> Principal | HttpProblem:
         try:
             return self._access.judge(caller)
         except HttpProblem as problem:
@@ -225,7 +225,7 @@ class Guard:
             notebook["owner"] = await self._owner((client[0], client[1]), (server[0], server[1]))
         return notebook["owner"]
 
-    async def _calling_agent(self, request: _Request, caller: Caller) -> str:
+    async def _calling_agent(self, request: _Request, caller: RequestOrigin) -> str:
         """The agent of this host whose process makes a call without a key or a signature.
 
         Otherwise the call would count as the person's. Only calls that change something are checked.
@@ -256,7 +256,7 @@ class Guard:
             )
         return found
 
-    def _proves_itself(self, request: _Request, caller: Caller) -> bool:
+    def _proves_itself(self, request: _Request, caller: RequestOrigin) -> bool:
         """Whether a key or a signature identifies the caller; one that is unknown here proves nothing."""
         if caller.key is not None and self._access.rules.enabled:
             return True
@@ -275,9 +275,9 @@ class Guard:
         method, target, body = request.scope["method"], _target(request.scope), request.body
         signed = SignedRequest(method, self._agent.port, target, body.content, body.digest)
         verdict = self._checker.check(signed, sender=sender, signature=",".join(signatures))
-        if verdict is Verdict.VERIFIED:
+        if verdict is SignatureCheck.VERIFIED:
             return sender
-        if verdict is not Verdict.STRANGER:
+        if verdict is not SignatureCheck.STRANGER:
             raise HttpProblem(
                 401, f"signature_{verdict}", f"the sender's signature is {verdict}", _SIGNATURE_HINT
             )
@@ -333,7 +333,7 @@ _SIGNATURE_HINT = (
 def _unproved(refused: HttpProblem) -> HttpProblem:
     return HttpProblem(
         401,
-        f"signature_{Verdict.STRANGER}",
+        f"signature_{SignatureCheck.STRANGER}",
         f"the signature is of no agent of this host, and {refused.message}",
         refused.hint,
         refused.headers,

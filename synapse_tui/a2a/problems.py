@@ -49,7 +49,7 @@ class HttpProblem(errors.SynapseError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ErrorAnswer:
     """An error answer, ready to be sent."""
 
     status: int
@@ -61,16 +61,16 @@ class Answer:
         return json.dumps(self.content, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def answer_for(error: errors.SynapseError) -> Answer:
+def answer_for(error: errors.SynapseError) -> ErrorAnswer:
     if isinstance(error, HttpProblem):
         return _answer(error.status, error.code, error, error.headers)
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
     return _answer(status, _snake(type(error).__name__), error, {})
 
 
-def _answer(status: int, code: str, error: errors.SynapseError, headers: Mapping[str, str]) -> Answer:
+def _answer(status: int, code: str, error: errors.SynapseError, headers: Mapping[str, str]) -> ErrorAnswer:
     body = {"code": code, "message": error.message, "hint": error.hint}
-    return Answer(status, {"error": body, "detail": error.message}, headers)
+    return ErrorAnswer(status, {"error": body, "detail": error.message}, headers)
 
 
 def _snake(name: str) -> str:
@@ -108,7 +108,7 @@ def is_protocol_path(path: str) -> bool:
     return path in JSONRPC_PATHS or path.startswith((*_REST_PATHS, CARD_PREFIX))
 
 
-def refusal(path: str, error: SynapseError) -> Answer:
+def refusal(path: str, error: SynapseError) -> ErrorAnswer:
     """The answer to an error, in the protocol of the path."""
     answer = answer_for(error)
     if path in JSONRPC_PATHS and answer.status != 405:  # anything but a POST is not JSON-RPC
@@ -117,7 +117,7 @@ def refusal(path: str, error: SynapseError) -> Answer:
             "message": error.message,
             "data": _details(answer.status, error),
         }
-        return Answer(answer.status, {"jsonrpc": "2.0", "id": None, "error": body}, answer.headers)
+        return ErrorAnswer(answer.status, {"jsonrpc": "2.0", "id": None, "error": body}, answer.headers)
     if path == REST_PREFIX or path.startswith(_REST_PATHS):
         body = {
             "code": answer.status,
@@ -125,7 +125,7 @@ def refusal(path: str, error: SynapseError) -> Answer:
             "message": error.message,
             "details": _details(answer.status, error),
         }
-        return Answer(answer.status, {"error": body}, answer.headers)
+        return ErrorAnswer(answer.status, {"error": body}, answer.headers)
     return answer
 
 

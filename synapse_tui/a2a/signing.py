@@ -79,7 +79,7 @@ def signature_headers(
     return {SENDER_HEADER: agent_id, SIGNATURE_HEADER: f"t={timestamp},n={nonce},v1={code}"}
 
 
-class Verdict(StrEnum):
+class SignatureCheck(StrEnum):
     """Result of checking a signature."""
 
     VERIFIED = "verified"
@@ -102,29 +102,29 @@ class SignatureChecker:
     def is_ours(self, sender: str) -> bool:
         return sender.startswith(_AGENT_PREFIX) and bool(self.token_of(sender))
 
-    def check(self, request: SignedRequest, *, sender: str, signature: str) -> Verdict:
+    def check(self, request: SignedRequest, *, sender: str, signature: str) -> SignatureCheck:
         """Check the values of `X-Synapse-Sender` and `X-Synapse-Signature` of a request."""
         match = _SIGNATURE.fullmatch(signature)
         if match is None or not sender:
-            return Verdict.MALFORMED
+            return SignatureCheck.MALFORMED
         token = self.token_of(sender)
         if not token:
-            return Verdict.STRANGER
+            return SignatureCheck.STRANGER
         timestamp, nonce, code = match.groups()
         if not hmac.compare_digest(request.code(token, timestamp, nonce), code):
-            return Verdict.WRONG if sender.startswith(_AGENT_PREFIX) else Verdict.STRANGER
+            return SignatureCheck.WRONG if sender.startswith(_AGENT_PREFIX) else SignatureCheck.STRANGER
         now = self._clock()
         if abs(now - int(timestamp)) > MAX_AGE:
-            return Verdict.EXPIRED
+            return SignatureCheck.EXPIRED
         return self._first_use(sender, nonce, now)
 
-    def _first_use(self, sender: str, nonce: str, now: float) -> Verdict:
+    def _first_use(self, sender: str, nonce: str, now: float) -> SignatureCheck:
         # Twice the age, since signatures may come from ahead of our clock.
         while self._seen and next(iter(self._seen.values())) < now - 2 * MAX_AGE:
             self._seen.popitem(last=False)
         if (sender, nonce) in self._seen:
-            return Verdict.REPLAYED
+            return SignatureCheck.REPLAYED
         if len(self._seen) >= MAX_NONCES:
             self._seen.popitem(last=False)
         self._seen[sender, nonce] = now
-        return Verdict.VERIFIED
+        return SignatureCheck.VERIFIED

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, ConfigDict
 
 from synapse_tui.agents.watch import DEFAULT_EVERY, DEFAULT_TIMES, WatchOrder, WatchReport
-from synapse_tui.messages.records import Delivery, PushProtocol, PushState, PushSubscription
+from synapse_tui.messages.records import PushDelivery, PushProtocol, PushState, PushSubscription
 from synapse_tui.model import USER, Sender
 
 from .agent import HostedAgent
@@ -218,7 +218,7 @@ def webhook_json(webhook: PushSubscription) -> dict[str, Any]:
     }
 
 
-def delivery_json(webhook: PushSubscription, delivery: Delivery) -> dict[str, Any]:
+def delivery_json(webhook: PushSubscription, delivery: PushDelivery) -> dict[str, Any]:
     delivered = delivery.state is PushState.DELIVERED
     return {
         "id": delivery.id,

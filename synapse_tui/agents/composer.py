@@ -24,14 +24,14 @@ from .composer_box import (
     is_placeholder,
     without_prompt,
 )
-from .dialogs import Dialog, find_choices, may_ask, read_choices, read_dialog
+from .dialogs import AgentDialog, find_choices, may_ask, read_choices, read_dialog
 from .profiles.profile import ComposerRules, DialogKind, Profile
 
 if TYPE_CHECKING:
     from synapse_tui.terminal import Terminal
 
 
-class Change(NamedTuple):
+class TextChange(NamedTuple):
     text: bool
     any: bool
 
@@ -53,7 +53,7 @@ class ScreenText:
         text.take(terminal)
         return text
 
-    def take(self, terminal: Terminal) -> Change:
+    def take(self, terminal: Terminal) -> TextChange:
         if self._tracker is None or terminal is not self._terminal:
             self._terminal = terminal
             self._tracker = DamageTracker(terminal.screen, scrolls=False)
@@ -66,7 +66,7 @@ class ScreenText:
                 last -= 1
             self.rows = self._all[:last]
             self._from.clear()
-        return Change(text, bool(damage))
+        return TextChange(text, bool(damage))
 
     def _read(self, terminal: Terminal, rows: frozenset[int]) -> bool:
         screen = terminal.screen
@@ -106,7 +106,7 @@ class ComposerReading:
     draft: str = ""
     rows: int = 0  # screen rows of the draft
     placeholder: bool = False
-    dialog: Dialog | None = None
+    dialog: AgentDialog | None = None
     pastes: tuple[re.Pattern[str], ...] = ()
     box: Box | None = None  # where it is; None if it is not visible
     refusal: Refusal | None = None  # why it is not visible; None without rules, or under a dialog
@@ -198,7 +198,7 @@ class ComposerReader:
         before = before_cursor(terminal, text.rows) if rules is not None and rules.auto else ""
         return ComposerReading(visible=False, refusal=refusal, before_cursor=before)
 
-    def _dialog(self, terminal: Terminal, text: ScreenText, box: Box | None) -> Dialog | None:
+    def _dialog(self, terminal: Terminal, text: ScreenText, box: Box | None) -> AgentDialog | None:
         """Return the dialog on the screen.
 
         If a composer has the cursor, only what is in or below it can be a dialog: the conversation above may
@@ -268,7 +268,7 @@ def screen_rows(terminal: Terminal) -> list[str]:
     return list(ScreenText.of(terminal).rows)
 
 
-def _choices_in(terminal: Terminal, text: ScreenText, box: Box) -> Dialog | None:
+def _choices_in(terminal: Terminal, text: ScreenText, box: Box) -> AgentDialog | None:
     """Find choices in what looks like a composer with a draft, if no rules say that it is one."""
     cursor = box.cursor or (terminal.cursor.x, terminal.cursor.y)
     found = find_choices(text.rows, cursor, numbered=not terminal.modes.cursor_visible)

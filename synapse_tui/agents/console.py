@@ -38,7 +38,7 @@ from synapse_tui.terminal.style import Rgb
 from .answers import AnswerCollector
 from .composer import ComposerReading, screen_rows
 from .composer_box import end_of_conversation, find_box
-from .dialogs import Dialog
+from .dialogs import AgentDialog
 from .profiles.profile import Profile, Signal
 from .state import StateDetector, Timeline
 
@@ -104,7 +104,7 @@ REMEMBERED = 1.0  # seconds for which a measured processor time is remembered
 STALE = 2.0
 
 
-class Activity:
+class TerminalActivity:
     """Measures how long the programs that read a terminal have been idle.
 
     Short work between two samples shows in the processor time. On systems that do not report it, only elapsed
@@ -224,7 +224,7 @@ class AtRest:
         self._clock = clock
         self._take_in = take_in
         self._drawing = drawing
-        self.activity = Activity(process.pid, clock)
+        self.activity = TerminalActivity(process.pid, clock)
 
     async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
         """See `AgentTerminal.settled`: earlier work is then on the screen.
@@ -295,7 +295,7 @@ class Offer:
         self,
         data: bytes,
         console: AgentConsole,
-        activity: Activity,
+        activity: TerminalActivity,
         *,
         may: Callable[[], bool],
         read: Callable[[], None],
@@ -577,7 +577,7 @@ class AgentConsole:
         return self.detector.reading
 
     @property
-    def dialog(self) -> Dialog | None:
+    def dialog(self) -> AgentDialog | None:
         return self.detector.dialogs.current
 
     @property

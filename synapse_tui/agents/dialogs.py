@@ -63,7 +63,7 @@ class Option(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Dialog:
+class AgentDialog:
     """A dialog on the screen.
 
     Attributes:
@@ -107,7 +107,7 @@ class Dialog:
         seen = "\n".join((self.name, str(self.marked), *self.text))
         return blake2s(seen.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
-    def same_question(self, other: Dialog) -> bool:
+    def same_question(self, other: AgentDialog) -> bool:
         """Whether both ask the same, whatever the mark, checkboxes and hints of keys show."""
         mine = [option.words for option in self.options]
         return (self.name, self.title, self.kind, self.body, mine) == (
@@ -128,12 +128,12 @@ class DialogLog:
     """Numbers the dialogs of one process, and notes since when each looks as it does."""
 
     def __init__(self) -> None:
-        self.current: Dialog | None = None  # None also while it disappears for a moment
-        self._last: Dialog | None = None
+        self.current: AgentDialog | None = None  # None also while it disappears for a moment
+        self._last: AgentDialog | None = None
         self._serial = 0
         self.gone_at: float | None = None  # since when there is none; None also before the first
 
-    def look(self, dialog: Dialog | None, now: float) -> None:
+    def look(self, dialog: AgentDialog | None, now: float) -> None:
         if dialog is None:
             self.current = None
             self.gone_at = now if self.gone_at is None else self.gone_at
@@ -157,7 +157,7 @@ class DialogLog:
 # -- reading ---
 
 
-def read_dialog(rule: DialogRule, rows: Sequence[str], terminal: Terminal, *, first: int = 0) -> Dialog:
+def read_dialog(rule: DialogRule, rows: Sequence[str], terminal: Terminal, *, first: int = 0) -> AgentDialog:
     """Read the dialog that a rule has found.
 
     Args:
@@ -176,17 +176,19 @@ def read_dialog(rule: DialogRule, rows: Sequence[str], terminal: Terminal, *, fi
     found = _keyed(rule, rows, least) or _buttons(rule, rows, least, terminal) or _listed(rows, least)
     if top is None:
         top = _top(rows, found.rows[0], start) if found is not None else start
-    dialog = Dialog(rule.name, " · ".join(parts)[:_TITLE_LENGTH], rule.kind, asks=_asks(rule.kind, parts))
+    dialog = AgentDialog(
+        rule.name, " · ".join(parts)[:_TITLE_LENGTH], rule.kind, asks=_asks(rule.kind, parts)
+    )
     end = _bottom(rows, found) if found is not None else len(rows)
     whole = headed if rule.title else top > 0
     return _drawn(dialog, rows, terminal, top, end, found=found, whole=whole)
 
 
-def read_choices(choices: Choices, rows: Sequence[str], terminal: Terminal) -> Dialog:
+def read_choices(choices: DialogChoices, rows: Sequence[str], terminal: Terminal) -> AgentDialog:
     """Read a dialog that no rule describes: a list of choices, and the question above."""
     found = _Options(choices.rows, choices.marked, _vertical(rows, choices.rows))
     title = choices.title[:_TITLE_LENGTH]
-    dialog = Dialog(CHOICES, title, choices.kind, asks=_asks(choices.kind, [title] if title else []))
+    dialog = AgentDialog(CHOICES, title, choices.kind, asks=_asks(choices.kind, [title] if title else []))
     top = _top(rows, choices.rows[0], 0)
     return _drawn(dialog, rows, terminal, top, _bottom(rows, found), found=found, whole=top > 0)
 
@@ -200,7 +202,7 @@ class _Options(NamedTuple):
 
 
 def _drawn(
-    dialog: Dialog,
+    dialog: AgentDialog,
     rows: Sequence[str],
     terminal: Terminal,
     top: int,
@@ -208,7 +210,7 @@ def _drawn(
     *,
     whole: bool,
     found: _Options | None = None,
-) -> Dialog:
+) -> AgentDialog:
     text = [_SPINNER.sub(" ", row).rstrip(_SIDES) for row in rows[top:end]]
     keys = found.keys if found is not None else ()
     if found is not None and found.marked is not None and not found.across:
@@ -444,7 +446,7 @@ def _ground(terminal: Terminal, x: int, y: int) -> tuple[int, bool]:
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class DialogChoices:
     kind: DialogKind  # `permission` if one of the choices is a yes or a no
     title: str  # nearest question above the choices; may be empty
     rows: tuple[int, ...] = field(default=(), compare=False)  # of the choices
@@ -453,7 +455,7 @@ class Choices:
 
 def find_choices(
     rows: Sequence[str], cursor: tuple[int, int], *, numbered: bool, prompts: bool = False
-) -> Choices | None:
+) -> DialogChoices | None:
     """Find the focused list of choices; only for screens without the cursor in a composer."""
     x, y = cursor
     for place in range(len(rows) - 1, max(-1, len(rows) - 1 - _TAIL), -1):
@@ -468,7 +470,9 @@ def find_choices(
         if len(found) > 1 and sum(bool(below.strip()) for below in rows[found[-1] + 1 :]) <= _FOOTER:
             grants = any(_GRANTS.search(rows[choice]) for choice in found)
             title = _choices_title(rows, found[0])
-            return Choices("permission" if grants else "question", title, tuple(found), found.index(place))
+            return DialogChoices(
+                "permission" if grants else "question", title, tuple(found), found.index(place)
+            )
     return None
 
 

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
-from .dialogs import FLICKER, Dialog
+from .dialogs import FLICKER, AgentDialog
 
 QUIET = 0.8  # seconds without a key after which the user counts as not typing
 # the same if the agent has shown nothing since the last key, so that a draft may not be visible yet
@@ -75,7 +75,7 @@ class _Held(NamedTuple):
     after_text: bool = True  # whether text was typed in the same burst, so that Enter submits it
 
 
-class Offer(Protocol):
+class OfferedKeys(Protocol):
     """Keys that are offered to the agent; see `console.Offer`."""
 
     def withdraw(self) -> object:
@@ -83,7 +83,9 @@ class Offer(Protocol):
 
 
 # keys, whether they may be sent, and what is called when they were read and at the end; None if that is over
-OfferKeys = Callable[[bytes, Callable[[], bool], Callable[[], None], Callable[[bool], None]], Offer | None]
+OfferKeys = Callable[
+    [bytes, Callable[[], bool], Callable[[], None], Callable[[bool], None]], OfferedKeys | None
+]
 
 
 class _Flight:
@@ -92,7 +94,7 @@ class _Flight:
     def __init__(self, keys: tuple[_Held, ...]) -> None:
         self.keys = keys
         self.data = b"".join(held.data for held in keys)
-        self.offer: Offer | None = None
+        self.offer: OfferedKeys | None = None
         self.read = False
 
 
@@ -107,7 +109,7 @@ class DialogGuard:
     def __init__(
         self,
         clock: Callable[[], float],
-        dialog: Callable[[], Dialog | None] = lambda: None,
+        dialog: Callable[[], AgentDialog | None] = lambda: None,
         *,
         opens_menu: Callable[[bytes], bool] = lambda _data: False,
         read: Callable[[], None] = lambda: None,
@@ -123,7 +125,7 @@ class DialogGuard:
         self._typed_at = float("-inf")
         self._burst = float("-inf")  # when the current burst of typing began
         # the open dialog; None also after it was answered, so that the same dialog counts as new
-        self._seen: Dialog | None = None
+        self._seen: AgentDialog | None = None
         self._gone_at: float | None = None
         self._opened_at = ALWAYS  # `ALWAYS` for a menu that the user opened
         self._asked_until = NEVER  # until then, a dialog that opens was requested by the user's last key
@@ -136,7 +138,7 @@ class DialogGuard:
             self._burst = now
         self._typed_at = now
 
-    def look(self, *, fresh: bool = False) -> Dialog | None:
+    def look(self, *, fresh: bool = False) -> AgentDialog | None:
         if fresh:
             self._read()
         dialog, now = self._dialog(), self._clock()
@@ -158,7 +160,7 @@ class DialogGuard:
                 self._opened_at = now
         return dialog
 
-    def _hides(self, dialog: Dialog | None, *, back: bool) -> bool:
+    def _hides(self, dialog: AgentDialog | None, *, back: bool) -> bool:
         """Whether the dialog that was seen last may be there still, and only be drawn anew."""
         if dialog is None or self._seen is None or self._seen.announced:
             return dialog is None
@@ -167,7 +169,7 @@ class DialogGuard:
     def deliberate_since(self, instant: float) -> bool:
         return self._burst - instant >= DELIBERATE
 
-    def meant_for(self, dialog: Dialog, data: bytes) -> bool:
+    def meant_for(self, dialog: AgentDialog, data: bytes) -> bool:
         if dialog.announced:
             return False
         if self._opened_at == ALWAYS:
@@ -178,7 +180,7 @@ class DialogGuard:
             text and (dialog.grants or presses_enter(data))
         )
 
-    def answered(self, dialog: Dialog, data: bytes) -> None:
+    def answered(self, dialog: AgentDialog, data: bytes) -> None:
         if _is_report(data):
             return
         goes_on = self._opened_at == ALWAYS or _ARROWS.fullmatch(data) is not None

@@ -32,7 +32,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenBytes:
     time: float  # seconds since the epoch
     offset: int
     count: int
@@ -45,7 +45,7 @@ class Resized:
     lines: int
 
 
-LogRecord = Begun | Written | Resized
+LogRecord = Begun | WrittenBytes | Resized
 
 
 class TimesWriter:
@@ -95,7 +95,7 @@ class TimesReader:
             return Resized(self._at / 1000, *_size(match["resized"]))
         offset, count = self._offset, int(match["count"])
         self._offset += count
-        return Written(self._at / 1000, offset, count)
+        return WrittenBytes(self._at / 1000, offset, count)
 
 
 def previous_path(log_path: Path) -> Path:
@@ -120,7 +120,7 @@ TOGETHER = 0.005  # seconds within which output counts as simultaneous
 _ITEM_BYTES = 64  # memory overhead per queued item
 
 
-class _Item(NamedTuple):
+class _Output(NamedTuple):
     time: float
     data: bytes
     size: tuple[int, int]
@@ -143,16 +143,16 @@ class RawLog:
         self._anew = True  # whether a `Begun` record is due for the next process
         from synapse_tui.disk_queue import DiskQueue  # noqa: PLC0415 - asyncio, which readers of logs do without
 
-        self._queue: DiskQueue[_Item] = DiskQueue(self._append, on_error=self._fail, on_room=self._note_gap)
+        self._queue: DiskQueue[_Output] = DiskQueue(self._append, on_error=self._fail, on_room=self._note_gap)
 
     def started(self, columns: int, lines: int) -> None:
-        self._queue.put(_Item(self._clock(), b"", (columns, lines), anew=True), _ITEM_BYTES)
+        self._queue.put(_Output(self._clock(), b"", (columns, lines), anew=True), _ITEM_BYTES)
 
     def resized(self, columns: int, lines: int) -> None:
-        self._queue.put(_Item(self._clock(), b"", (columns, lines), anew=False), _ITEM_BYTES)
+        self._queue.put(_Output(self._clock(), b"", (columns, lines), anew=False), _ITEM_BYTES)
 
     def write(self, data: bytes) -> None:
-        self._queue.put(_Item(self._clock(), data, DEFAULT_SIZE, anew=False), len(data) + _ITEM_BYTES)
+        self._queue.put(_Output(self._clock(), data, DEFAULT_SIZE, anew=False), len(data) + _ITEM_BYTES)
 
     async def close(self) -> None:
         await self._queue.close()
@@ -163,7 +163,7 @@ class RawLog:
     def _fail(self, error: OSError) -> None:
         log.warning("agent log cannot be written", extra={"path": str(self._path), "error": str(error)})
 
-    def _append(self, items: list[_Item]) -> None:
+    def _append(self, items: list[_Output]) -> None:
         private_folder(self._path.parent)
         at, size = _append_private(self._path, b"".join(item.data for item in items))
         _, noted = _append_private(self._times_path, self._noted(items, at).encode())
@@ -173,7 +173,7 @@ class RawLog:
             self._path.replace(previous_path(self._path))
             self._begun = False
 
-    def _noted(self, items: list[_Item], at: int) -> str:
+    def _noted(self, items: list[_Output], at: int) -> str:
         out: list[str] = []
         for item in _merged(items):
             if not item.data:
@@ -185,7 +185,7 @@ class RawLog:
             at += len(item.data)
         return "".join(out)
 
-    def _size_record(self, item: _Item, at: int) -> str:
+    def _size_record(self, item: _Output, at: int) -> str:
         self._size = item.size
         if item.anew:
             self._anew = True
@@ -198,8 +198,8 @@ class RawLog:
         return self._times.begun(record)
 
 
-def _merged(items: list[_Item]) -> Iterator[_Item]:
-    last: _Item | None = None
+def _merged(items: list[_Output]) -> Iterator[_Output]:
+    last: _Output | None = None
     for item in items:
         if last is not None and last.data and item.data and item.time - last.time < TOGETHER:
             last = last._replace(data=last.data + item.data)

@@ -23,7 +23,7 @@ from synapse_tui.events import (
     Notice,
 )
 from synapse_tui.hooks import HookKind
-from synapse_tui.messages.changes import Progress
+from synapse_tui.messages.changes import AnswerProgress
 from synapse_tui.messages.follow_ups import FollowUps
 from synapse_tui.messages.outbox import Outbox, OutboxControl
 from synapse_tui.messages.rows import entry_values
@@ -58,7 +58,7 @@ from .delivery.gate import EXITED, Explanation, dialog_for_keys, dialog_open, ex
 from .delivery.interrupt import InterruptOutcome
 from .delivery.typed_text import MessageStyle, typed_text
 from .delivery.typist import Pace
-from .dialogs import Dialog
+from .dialogs import AgentDialog
 from .environment import with_profile
 from .keyboard import DialogGuard, Keyboard, is_shortcut, presses_enter, presses_stop
 from .profiles.profile import Profile
@@ -146,7 +146,7 @@ class AgentSession:
     turns: TurnTracker
     delivery: Delivery
     _pace: Pace
-    _progress: Progress
+    _progress: AnswerProgress
     _reader: AnswerReader
     _usage: UsageReader
 
@@ -391,7 +391,9 @@ class AgentSession:
         )
         if self.allowed:
             self.console.allow()
-        self._progress = Progress(self.tasks.changes, lambda: turns.running, turns.writing, loop.call_later)
+        self._progress = AnswerProgress(
+            self.tasks.changes, lambda: turns.running, turns.writing, loop.call_later
+        )
         self._pace = Pace(self.console)
         self.keyboard = self._make_keyboard(self.console)
         self.watcher.attach(WatchedProcess(self.console, self.keyboard, turns, self.console.collector))
@@ -594,7 +596,7 @@ class AgentSession:
         return why_held(self.console, self.keyboard, self.profile) is None
 
     @property
-    def dialog(self) -> Dialog | None:
+    def dialog(self) -> AgentDialog | None:
         """The dialog on the screen; None also while it is redrawn."""
         return self.console.dialog if self._launched and self.exit is None else None
 

@@ -113,17 +113,17 @@ class Signals:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RuleMatch:
     rule: StateRule
     matched: str  # matched text, at most 200 characters
     detail: str = ""  # detail to show to users; may be empty
 
 
-def decide(rules: Sequence[StateRule], signals: Signals) -> Verdict | None:
+def decide(rules: Sequence[StateRule], signals: Signals) -> RuleMatch | None:
     for rule in rules:
         matched = _match(rule, signals)
         if matched is not None:
-            return Verdict(rule, matched[:_MATCHED_LENGTH], _detail(rule, signals))
+            return RuleMatch(rule, matched[:_MATCHED_LENGTH], _detail(rule, signals))
     return None
 
 
@@ -454,12 +454,12 @@ class StateDetector:
             self._half = terminal.modes.synchronized
         self.dialogs.look(self._reading.dialog, now)
 
-    def _hinted(self, verdict: Verdict | None, now: float) -> AgentState | None:
+    def _hinted(self, verdict: RuleMatch | None, now: float) -> AgentState | None:
         hinted = self._hints.state(verdict.rule.state if verdict is not None else None, now)
         # During startup only the screen shows READY; a dialog may still open.
         return hinted if self._was_ready or hinted is AgentState.WAITING else None
 
-    def _wanted(self, verdict: Verdict | None, now: float) -> tuple[AgentState, float]:
+    def _wanted(self, verdict: RuleMatch | None, now: float) -> tuple[AgentState, float]:
         if verdict is None and self._was_ready and self._hints.ended and self._reading.visible:
             return AgentState.READY, READY_DEBOUNCE  # the screen shows nothing that the profile knows
         if verdict is None:
@@ -494,7 +494,7 @@ class StateDetector:
         self._deadline = min((time for time in times if time > now), default=None)
 
     def _settle(
-        self, state: AgentState, verdict: Verdict | None, now: float, *, hooked: bool
+        self, state: AgentState, verdict: RuleMatch | None, now: float, *, hooked: bool
     ) -> StateReport | None:
         before = self.report
         self._was_ready = self._was_ready or state is AgentState.READY

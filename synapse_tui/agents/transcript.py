@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from synapse_tui.agents.profiles.profile import Transcript, TranscriptLines
+from synapse_tui.agents.profiles.profile import TranscriptLines, TranscriptRules
 from synapse_tui.content import Artifact
 
 from .answers import without_note
@@ -37,7 +37,7 @@ _TEXTS = frozenset({"", "text", "input_text", "output_text"})
 
 
 def read_answer(
-    transcript: Transcript, text: str, *, since: float, cwd: Path, environ: Mapping[str, str]
+    transcript: TranscriptRules, text: str, *, since: float, cwd: Path, environ: Mapping[str, str]
 ) -> str:
     """Return the agent's answer to a text, as far as its log has it; blocks."""
     want = skeleton(text)
@@ -53,7 +53,7 @@ def read_answer(
 
 
 def read_prompts(
-    transcript: Transcript, *, since: float, cwd: Path, environ: Mapping[str, str]
+    transcript: TranscriptRules, *, since: float, cwd: Path, environ: Mapping[str, str]
 ) -> Iterator[str]:
     for path in _newest(transcript, since=since, cwd=cwd, environ=environ):
         try:
@@ -91,7 +91,9 @@ def _root(path: str, cwd: Path, environ: Mapping[str, str]) -> tuple[Path, str]:
     return Path(environ.get("HOME") or Path.home()), pattern
 
 
-def _newest(transcript: Transcript, *, since: float, cwd: Path, environ: Mapping[str, str]) -> list[Path]:
+def _newest(
+    transcript: TranscriptRules, *, since: float, cwd: Path, environ: Mapping[str, str]
+) -> list[Path]:
     root, pattern = _root(transcript.path, cwd, environ)
     times: list[tuple[float, Path]] = []
     for path in root.glob(pattern):
@@ -122,7 +124,9 @@ def _lines(path: Path) -> Iterator[Mapping[str, object]]:
                 yield value
 
 
-def _answer(transcript: Transcript, lines: Iterator[Mapping[str, object]], want: str) -> list[str] | None:
+def _answer(
+    transcript: TranscriptRules, lines: Iterator[Mapping[str, object]], want: str
+) -> list[str] | None:
     found: list[str] | None = None
     over = False
     for line in lines:
@@ -171,7 +175,7 @@ PAUSES = (0.0, 0.1, 0.2, 0.4)
 class AnswerReader:
     def __init__(
         self,
-        transcript: Transcript | None,
+        transcript: TranscriptRules | None,
         *,
         cwd: Path,
         environ: Mapping[str, str],
@@ -202,7 +206,7 @@ class AnswerReader:
 
     async def _read(
         self,
-        transcript: Transcript,
+        transcript: TranscriptRules,
         text: str,
         screen: Artifact,
         whole: str,
@@ -244,7 +248,7 @@ class UsageReader:
 
     def __init__(
         self,
-        transcript: Transcript | None,
+        transcript: TranscriptRules | None,
         *,
         cwd: Path,
         environ: Mapping[str, str],
@@ -326,7 +330,7 @@ def _database_tokens(path: Path, folder: Path, since: float) -> int | None:
 
 
 class _CountedLog:
-    def __init__(self, transcript: Transcript) -> None:
+    def __init__(self, transcript: TranscriptRules) -> None:
         assert transcript.usage is not None
         self._usage = transcript.usage
         self._user = transcript.user

@@ -14,7 +14,7 @@ import click
 from synapse_tui.addresses import fold, identity_of, is_identity
 from synapse_tui.errors import AgentNotFound, SessionError, SynapseError
 from synapse_tui.paths import UserPaths, find_project, shipped_profiles, tilde
-from synapse_tui.registry import Record, Registry
+from synapse_tui.registry import Registry, RegistryEntry
 from synapse_tui.wording import state_word
 
 from .caller import Caller
@@ -66,12 +66,12 @@ def list_command(everywhere: bool, as_json: bool) -> None:
         note(f"{len(records) - len(listed)} more in other projects: synapse list --all")
 
 
-def _record_json(record: Record, project: str) -> dict[str, object]:
+def _record_json(record: RegistryEntry, project: str) -> dict[str, object]:
     identity = identity_of(record.working_dir, record.agent_type, record.name)
     return {**asdict(record), "identity": identity, "here": record.project == project}
 
 
-def _record_row(record: Record, project: str) -> tuple[str, ...]:
+def _record_row(record: RegistryEntry, project: str) -> tuple[str, ...]:
     mark = "" if record.project == project else " *"
     folder = tilde(record.working_dir)
     return (
@@ -244,7 +244,7 @@ def stop_command(context: click.Context, /, agents: tuple[str, ...], *, every: b
       synapse stop alice bob
       synapse stop claude --all
     """
-    meant: dict[str, RunningSession | Record] = {}
+    meant: dict[str, RunningSession | RegistryEntry] = {}
     for agent in agents:
         found = find_agents(agent)
         if len(found) > 1 and not every:
@@ -257,7 +257,9 @@ def stop_command(context: click.Context, /, agents: tuple[str, ...], *, every: b
     errors: list[SynapseError] = []
     for agent_id, runs_in in meant.items():
         try:
-            kept, left = _stop_original(runs_in) if isinstance(runs_in, Record) else _stop(runs_in, agent_id)
+            kept, left = (
+                _stop_original(runs_in) if isinstance(runs_in, RegistryEntry) else _stop(runs_in, agent_id)
+            )
         except SynapseError as error:
             errors.append(error)
             data.append({"agent_id": agent_id, "error": error_json(error)})
@@ -296,7 +298,7 @@ def _stop(session: RunningSession, agent_id: str) -> tuple[int, list[str]]:
     )
 
 
-def _stop_original(record: Record) -> tuple[int, list[str]]:
+def _stop_original(record: RegistryEntry) -> tuple[int, list[str]]:
     """End an agent of the original synapse-a2a, whose own process serves it."""
     from synapse_tui.pty.guardian_process import ProcessKey, send, start_time
 
@@ -333,7 +335,7 @@ def continue_command(*, agent: str, as_json: bool) -> None:
         show(f"{target.agent_id} goes on")
 
 
-def find_agents(word: str) -> list[tuple[RunningSession | Record, str]]:
+def find_agents(word: str) -> list[tuple[RunningSession | RegistryEntry, str]]:
     """Find agents of sessions and those that the original synapse-a2a has registered."""
     from .sessions import running_sessions
 
@@ -345,7 +347,7 @@ def find_agents(word: str) -> list[tuple[RunningSession | Record, str]]:
         for record in records
         if is_identity(wanted, record.working_dir, record.agent_type, record.name)
     }
-    every: list[tuple[RunningSession | Record, str, str, str]] = [
+    every: list[tuple[RunningSession | RegistryEntry, str, str, str]] = [
         (session, str(session.place.project), str(agent["agent_id"]), str(agent["name"]))
         for session in running_sessions()
         for agent in session.info.get("agents", [])

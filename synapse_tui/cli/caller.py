@@ -17,7 +17,7 @@ from synapse_tui.errors import AgentExited, AgentNotFound, InvalidValue
 from synapse_tui.model import USER, Sender
 from synapse_tui.paths import UserPaths, find_project
 from synapse_tui.process_times import is_alive, pid_namespace
-from synapse_tui.registry import Record, Registry, is_live
+from synapse_tui.registry import Registry, RegistryEntry, is_live
 
 if TYPE_CHECKING:
     from synapse_tui.a2a.client import Client
@@ -86,7 +86,7 @@ class Caller:
         records = self.registry.list()
         return next((record.agent_id for record in records if record.endpoint == endpoint), endpoint)
 
-    def project_of(self, records: Sequence[Record]) -> str:
+    def project_of(self, records: Sequence[RegistryEntry]) -> str:
         """Return the project that addresses refer to: the calling agent's, else the current folder's."""
         mine = next((record.project for record in records if record.agent_id == self.agent_id), "")
         return mine or str(find_project(self.folder))
@@ -203,7 +203,7 @@ def _folder(environ: Mapping[str, str]) -> Path:
         return Path(environ.get("PWD") or "/")
 
 
-def names_of(record: Record) -> tuple[str, ...]:
+def names_of(record: RegistryEntry) -> tuple[str, ...]:
     names = (
         record.agent_id,
         f"{record.agent_type}-{record.port}",
@@ -214,7 +214,7 @@ def names_of(record: Record) -> tuple[str, ...]:
     return tuple(name for name in names if name)
 
 
-def _has_identity(record: Record, wanted: str) -> bool:
+def _has_identity(record: RegistryEntry, wanted: str) -> bool:
     return is_identity(wanted, record.working_dir, record.agent_type, record.name)
 
 

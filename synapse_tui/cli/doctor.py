@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from synapse_tui.doctor.report import Advice, Outcome, Report, Result
+from synapse_tui.doctor.report import Advice, DoctorReport, Outcome, Result
 from synapse_tui.errors import InvalidValue
 from synapse_tui.paths import UserPaths, find_project
 
@@ -38,7 +38,7 @@ from .output import (
 if TYPE_CHECKING:
     from synapse_tui.agents.profiles.finding import ProfileSet
     from synapse_tui.agents.profiles.profile import Profile
-    from synapse_tui.doctor.runner import Order
+    from synapse_tui.doctor.runner import ExaminationOrder
     from synapse_tui.doctor.versions import Glance
 
 Value = TypeVar("Value")
@@ -164,7 +164,7 @@ def check_installed(profiles: Sequence[Profile]) -> None:
             raise CommandNotFound(profile.command, profile.name, profile.install)
 
 
-def confirm_turns(profiles: Sequence[Profile], order: Order) -> None:
+def confirm_turns(profiles: Sequence[Profile], order: ExaminationOrder) -> None:
     paid = [profile.name for profile in profiles if not profile.doctor.free and profile.receives]
     if not paid or not order.turns:
         return
@@ -184,10 +184,12 @@ def confirm_turns(profiles: Sequence[Profile], order: Order) -> None:
         click.get_current_context().exit(int(ExitCode.FAILED))
 
 
-def examine_profile(profile: Profile, order: Order, *, verbose: bool, as_json: bool) -> Report:
+def examine_profile(
+    profile: Profile, order: ExaminationOrder, *, verbose: bool, as_json: bool
+) -> DoctorReport:
     from synapse_tui.doctor.runner import examine
 
-    progress = Progress(profile.name, verbose=verbose)
+    progress = CheckProgress(profile.name, verbose=verbose)
     try:
         report = run_until_interrupted(
             examine(
@@ -221,10 +223,10 @@ def run_until_interrupted(work: Coroutine[Any, Any, Value]) -> Value:
         raise KeyboardInterrupt from None
 
 
-def order_of(given: Mapping[str, Any]) -> Order:
-    from synapse_tui.doctor.runner import Order
+def order_of(given: Mapping[str, Any]) -> ExaminationOrder:
+    from synapse_tui.doctor.runner import ExaminationOrder
 
-    return Order(
+    return ExaminationOrder(
         checks=given.get("checks", ()),
         timeout=given["timeout"],
         keep=given["keep"],
@@ -247,7 +249,7 @@ def _pairs(option: str, words: Sequence[str]) -> dict[str, str]:
 # -- output ---
 
 
-class Progress:
+class CheckProgress:
     """Reports on stderr which check runs and its result; `verbose` adds the agent's screen on failures."""
 
     def __init__(self, agent: str, *, verbose: bool) -> None:
@@ -280,7 +282,7 @@ class Progress:
         self._open = False
 
 
-def show_report(report: Report, *, kept: bool) -> None:
+def show_report(report: DoctorReport, *, kept: bool) -> None:
     proved = f", profile verified with {report.proved}" if report.proved else ""
     show(f"{report.agent} {report.version or '(version unknown)'}{proved}")
     rows = [("CHECK", "RESULT", "TIME", "EVIDENCE"), *map(_row, report.results)]
@@ -302,7 +304,7 @@ def _row(result: Result) -> tuple[str, str, str, str]:
     return (result.check, result.verdict.outcome.value, seconds, one_line(result.verdict.evidence))
 
 
-def _show_advice(report: Report) -> None:
+def _show_advice(report: DoctorReport) -> None:
     place = report.source
     if report.shipped:  # the next installation would overwrite the shipped file
         place = f"~/.synapse/profiles/{report.agent}.yaml (a copy of {report.source})"

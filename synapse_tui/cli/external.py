@@ -26,8 +26,8 @@ from .commands import CommandGroup, TextCommand, json_option
 from .completion import complete_externals
 from .output import WaitTimedOut, end_with, note, plain, show, show_json, show_list
 from .sending import (
-    Outcome,
     Sending,
+    SendResult,
     Waiter,
     check_timeout,
     ended_without_result,
@@ -261,7 +261,7 @@ class _Gateway(NamedTuple):
     sender_id: str
 
 
-def _send(caller: Caller, agent: ExternalAgent, text: str, timeout: float | None) -> Outcome:
+def _send(caller: Caller, agent: ExternalAgent, text: str, timeout: float | None) -> SendResult:
     if caller.has_server:
         gateways = [_Gateway(caller.endpoint, caller.agent_id)]
     else:
@@ -281,8 +281,8 @@ def _send(caller: Caller, agent: ExternalAgent, text: str, timeout: float | None
     return _outcome(agent, task, error)
 
 
-def _outcome(agent: ExternalAgent, task: PeerTask | None, error: SynapseError | None = None) -> Outcome:
-    return Outcome(external_address(agent.alias, agent.url), task, error)
+def _outcome(agent: ExternalAgent, task: PeerTask | None, error: SynapseError | None = None) -> SendResult:
+    return SendResult(external_address(agent.alias, agent.url), task, error)
 
 
 def _hand_over(
@@ -302,7 +302,9 @@ def _hand_over(
     return None
 
 
-def _wait(caller: Caller, gateway: _Gateway, agent: ExternalAgent, task: PeerTask, timeout: float) -> Outcome:
+def _wait(
+    caller: Caller, gateway: _Gateway, agent: ExternalAgent, task: PeerTask, timeout: float
+) -> SendResult:
     def look(seen: PeerTask, seconds: float) -> PeerTask:
         call = calls.external_task(agent.alias, seen, seconds)
         return caller.client().call(gateway.endpoint, call, sender_id=gateway.sender_id)
@@ -330,7 +332,7 @@ def _wait(caller: Caller, gateway: _Gateway, agent: ExternalAgent, task: PeerTas
 # -- results ---
 
 
-def external_result(caller: Caller, task_id: str, timeout: float) -> Outcome | None:
+def external_result(caller: Caller, task_id: str, timeout: float) -> SendResult | None:
     """Return the result of a message to an external agent, or None if unknown.
 
     `task_id` may be the first 8 characters; `timeout` is in seconds.
@@ -350,10 +352,10 @@ def external_result(caller: Caller, task_id: str, timeout: float) -> Outcome | N
         try:
             task = waiter.wait(task, task, who)
         except WaitTimedOut as error:
-            return Outcome(target, waiter.seen, error)
+            return SendResult(target, waiter.seen, error)
     if not task.state.at_rest:
-        return Outcome(target, task, still_open(who, task))
-    return Outcome(target, task, ended_without_result(who, task))
+        return SendResult(target, task, still_open(who, task))
+    return SendResult(target, task, ended_without_result(who, task))
 
 
 def _find(caller: Caller, project: Path, task_id: str) -> Task | None:

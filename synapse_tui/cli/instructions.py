@@ -89,7 +89,7 @@ def send_command(*, agent: str, as_json: bool) -> None:
 def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
     from synapse_tui.agents.environment import installed_command
     from synapse_tui.agents.profiles.finding import load_profiles
-    from synapse_tui.instructions import Selection, TextFolders, compose, placeholders
+    from synapse_tui.instructions import InstructionTexts, TextFolders, compose, placeholders
     from synapse_tui.paths import shipped_profiles
     from synapse_tui.settings import load_settings
     from synapse_tui.trust import TrustStore
@@ -116,7 +116,7 @@ def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
     others = [record.address(str(project)) for record in records if record.agent_id != own.agent_id]
     everyone = [own, *others]
     composed = compose(
-        Selection.of(settings, profile.name),
+        InstructionTexts.of(settings, profile.name),
         placeholders(own, everyone, project=project, command=installed_command()),
         TextFolders(folder, caller.paths.synapse, trust.trusts),
     )

@@ -31,8 +31,8 @@ from .output import ExitCode, confirm, is_interactive, note, plain, show, show_j
 if TYPE_CHECKING:
     from synapse_tui.agents.profiles.profile import Profile
     from synapse_tui.doctor.inference import Finding
-    from synapse_tui.doctor.report import Report
-    from synapse_tui.doctor.runner import Order
+    from synapse_tui.doctor.report import DoctorReport
+    from synapse_tui.doctor.runner import ExaminationOrder
 
 
 def new_profile(
@@ -42,7 +42,7 @@ def new_profile(
     output: Path | None,
     force: bool,
     yes: bool,
-    order: Order,
+    order: ExaminationOrder,
     proves: bool,
     as_json: bool,
 ) -> None:
@@ -54,7 +54,7 @@ def new_profile(
     profile = _parsed(Proposal(subject), path)
     if not yes:
         confirm_turns([profile], order)
-    person = Terminal(asks=not yes and not as_json and is_interactive())
+    person = Prompter(asks=not yes and not as_json and is_interactive())
     try:
         proposal = run_until_interrupted(propose(subject, order, person, paths=paths, environ=os.environ))
     except ProbeFailed as error:
@@ -79,7 +79,7 @@ def new_profile(
         click.get_current_context().exit(int(ExitCode.UNPROVED))
 
 
-def _proof(profile: Profile, order: Order, *, as_json: bool) -> Report | None:
+def _proof(profile: Profile, order: ExaminationOrder, *, as_json: bool) -> DoctorReport | None:
     if profile.asks:
         note(f"{profile.name}: not checked, as no message would reach it before you allow one")
         return None
@@ -127,7 +127,7 @@ def _parsed(proposal: Proposal, path: Path) -> Profile:
     return profile
 
 
-class Terminal:
+class Prompter:
     """The person at the terminal, who is not asked if `asks` is false."""
 
     def __init__(self, *, asks: bool) -> None:
@@ -175,7 +175,7 @@ def _show(findings: Sequence[Finding]) -> None:
     show("")
 
 
-def _json(proposal: Proposal, path: Path, report: Report | None) -> dict[str, Any]:
+def _json(proposal: Proposal, path: Path, report: DoctorReport | None) -> dict[str, Any]:
     return {
         "profile": proposal.subject.name,
         "file": str(path),

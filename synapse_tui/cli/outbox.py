@@ -96,7 +96,7 @@ def outbox_command(context: click.Context, words: tuple[str, ...], as_json: bool
       synapse outbox move 25ea4569 1
     """
     request = parse(words)
-    outbox = Outbox(Caller.of())
+    outbox = RemoteOutboxes(Caller.of())
     agents = outbox.agents(request.agent)
     if request.action:
         outbox.act(request, agents)
@@ -132,7 +132,7 @@ def parse(words: Sequence[str]) -> Request:
     return Request(agent, action, tuple(rest))
 
 
-class Outbox:
+class RemoteOutboxes:
     """The outboxes of a set of agents: sends requests to their servers and collects the answers.
 
     Attributes:

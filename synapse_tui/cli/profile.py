@@ -210,9 +210,9 @@ def _check(path: Path, origin: Origin) -> Checked:
 
 
 def _examine(context: click.Context, profiles: Sequence[Profile], *, yes: bool, as_json: bool) -> None:
-    from synapse_tui.doctor.runner import Order
+    from synapse_tui.doctor.runner import ExaminationOrder
 
-    order = Order()
+    order = ExaminationOrder()
     check_installed(profiles)
     if not yes:
         confirm_turns(profiles, order)

@@ -37,7 +37,7 @@ _dry_run_option = click.option("--dry-run", is_flag=True, help="Only print what 
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FileAction:
     """An action on a file: `write`, `replace` (renames the old one to the backup) or `keep`."""
 
     action: str
@@ -86,14 +86,16 @@ class Scaffold:
         if self.project != caller.folder:
             note(f"synapse: the project is {self.project}")
 
-    def to_init(self) -> list[Step]:
+    def to_init(self) -> list[FileAction]:
         files = {SETTINGS: EMPTY} | ({".gitignore": IGNORED} if self.scope == "project" else {})
         return [
-            Step("keep", path, "exists") if os.path.lexists(path) else Step("write", path, data=data)
+            FileAction("keep", path, "exists")
+            if os.path.lexists(path)
+            else FileAction("write", path, data=data)
             for path, data in ((self.folder / name, data) for name, data in files.items())
         ]
 
-    def to_reset(self) -> list[Step]:
+    def to_reset(self) -> list[FileAction]:
         steps = []
         for step in self.to_init():
             if step.action == "write":
@@ -103,10 +105,10 @@ class Scaffold:
             guards = self._guards() if is_settings else {}
             data = _settings_of(guards) if is_settings else IGNORED
             if not step.path.is_symlink() and _regular(step.path) == data:
-                steps.append(Step("keep", step.path, "unchanged"))
+                steps.append(FileAction("keep", step.path, "unchanged"))
             else:
                 why = "edited; access settings are kept" if guards else "edited"
-                steps.append(Step("replace", step.path, why, data, backup=_unused(step.path)))
+                steps.append(FileAction("replace", step.path, why, data, backup=_unused(step.path)))
         return steps
 
     def _guards(self) -> Mapping[str, object]:
@@ -117,7 +119,7 @@ class Scaffold:
         entries = entries_of(parse(path, _regular(path)))
         return {key: value for key, value in entries if key in SCHEMA and SCHEMA[key].guard}
 
-    def carry_out(self, steps: Sequence[Step]) -> None:
+    def carry_out(self, steps: Sequence[FileAction]) -> None:
         """Write the files; settings written by a person are trusted, those of an agent need approval."""
         path = self.folder
         if self.scope == "user" and self.caller.acting_agent:
@@ -139,7 +141,7 @@ class Scaffold:
             if step.action != "keep" and step.path.name == SETTINGS:
                 self._trust(step)
 
-    def _trust(self, step: Step) -> None:
+    def _trust(self, step: FileAction) -> None:
         from synapse_tui.trust import TrustStore
 
         if self.caller.acting_agent:
@@ -153,7 +155,7 @@ class Scaffold:
         except OSError as error:
             note(f"synapse: the file could not be recorded as trusted: {error.strerror}")
 
-    def show(self, steps: Sequence[Step], *, as_json: bool, dry_run: bool) -> None:
+    def show(self, steps: Sequence[FileAction], *, as_json: bool, dry_run: bool) -> None:
         if as_json:
             show_json(
                 {

@@ -21,8 +21,8 @@ from .commands import Command, TextCommand, json_option
 from .completion import complete_receivers, complete_tasks
 from .output import end_with, fail, note, show, show_json
 from .sending import (
-    Outcome,
     Sending,
+    SendResult,
     Waiter,
     check_timeout,
     ended_without_result,
@@ -36,7 +36,7 @@ from .sending import (
 )
 
 if TYPE_CHECKING:
-    from synapse_tui.instructions import Pick, TextFile
+    from synapse_tui.instructions import PickedRule, TextFile
 
 
 @click.command(name="send", cls=TextCommand)
@@ -133,7 +133,7 @@ def broadcast_command(context: click.Context, /, message: str, *, as_json: bool,
     order = sending.order(caller, who, text)
     lock = threading.Lock()
 
-    def print_outcome(outcome: Outcome) -> None:
+    def print_outcome(outcome: SendResult) -> None:
         with lock:
             if not as_json:
                 report(outcome, waiting=order.waits, alone=False)
@@ -198,7 +198,7 @@ def _show_one_or_all(values: list[dict[str, object]]) -> None:
     show_json(values if len(values) > 1 else values[0])
 
 
-def _pick_for(caller: Caller, text: str) -> tuple[Pick, TextFile]:
+def _pick_for(caller: Caller, text: str) -> tuple[PickedRule, TextFile]:
     from synapse_tui.instructions import load_rules
     from synapse_tui.instructions.compose import TextFolders
     from synapse_tui.trust import TrustStore
@@ -210,7 +210,7 @@ def _pick_for(caller: Caller, text: str) -> tuple[Pick, TextFile]:
     return loaded.rules.pick(text), loaded.file
 
 
-def _receivers(caller: Caller, sender: str, pick: Pick) -> list[Address]:
+def _receivers(caller: Caller, sender: str, pick: PickedRule) -> list[Address]:
     try:
         return caller.find(pick.rule.agent, sender=sender)
     except AgentNotFound as error:
@@ -278,10 +278,10 @@ def find_task(caller: Caller, client: Client, task_id: str) -> tuple[Address, Pe
     )
 
 
-def _result(caller: Caller, client: Client, target: Address, task: PeerTask, timeout: float) -> Outcome:
+def _result(caller: Caller, client: Client, target: Address, task: PeerTask, timeout: float) -> SendResult:
     who, short = target.label, task.task_id[:8]
     if not timeout and not task.state.final:
-        return Outcome(target, task, still_open(who, task))
+        return SendResult(target, task, still_open(who, task))
     waiter = Waiter(
         lambda before, seconds: client.call(
             target.endpoint, calls.wait(before, seconds), sender_id=caller.agent_id
@@ -293,5 +293,5 @@ def _result(caller: Caller, client: Client, target: Address, task: PeerTask, tim
     try:
         ended = waiter.wait(task, task, who)
     except SynapseError as error:
-        return Outcome(target, waiter.seen, error)
-    return Outcome(target, ended, ended_without_result(who, ended))
+        return SendResult(target, waiter.seen, error)
+    return SendResult(target, ended, ended_without_result(who, ended))

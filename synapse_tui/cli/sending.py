@@ -209,7 +209,7 @@ def read_message(message: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SendResult:
     """The result for one receiver: its task as last seen, and the error if any."""
 
     target: Address
@@ -241,8 +241,8 @@ class Order:
         return self.timeout is not None
 
     def deliver(
-        self, targets: Sequence[Address], done: Callable[[Outcome], None] = lambda _outcome: None
-    ) -> list[Outcome]:
+        self, targets: Sequence[Address], done: Callable[[SendResult], None] = lambda _outcome: None
+    ) -> list[SendResult]:
         """Send to all targets concurrently; one failure does not affect the others.
 
         `done` is called with each outcome as soon as it is known, in any thread.
@@ -259,7 +259,7 @@ class Order:
 
 class _Delivery:
     def __init__(
-        self, order: Order, target: Address, client: Client, done: Callable[[Outcome], None]
+        self, order: Order, target: Address, client: Client, done: Callable[[SendResult], None]
     ) -> None:
         self._order = order
         self._target = target
@@ -274,7 +274,7 @@ class _Delivery:
         self._queued = False  # waiting on this side, since the receiver does not queue messages
         self._waited = 0.0  # seconds spent waiting on this side
 
-    def run(self) -> Outcome:
+    def run(self) -> SendResult:
         outcome = self._run()
         self._over = True
         self._done(outcome)
@@ -295,20 +295,20 @@ class _Delivery:
     def _seen(self) -> PeerTask | None:
         return (self._waiter and self._waiter.seen) or self._task
 
-    def _run(self) -> Outcome:
+    def _run(self) -> SendResult:
         try:
             self._open()
             self._send()
             timeout = self._order.timeout
             result = self._task if timeout is None else self._answer(max(0.0, timeout - self._waited))
         except WaitTimedOut as error:
-            return Outcome(self._target, self._seen(), error)
+            return SendResult(self._target, self._seen(), error)
         except PeerUnreachable as error:
             return self._failed(self._explain(error), sure=self._task is not None)
         except SynapseError as error:
             return self._failed(self._refused(error), sure=True)
         failed = ended_without_result(self._who, result) if result and self._order.waits else None
-        return Outcome(self._target, result, failed)
+        return SendResult(self._target, result, failed)
 
     def _open(self) -> None:
         """Create the sender's own task that receives the answer; a shell has no server to create it on."""
@@ -402,11 +402,11 @@ class _Delivery:
         self._task = replace(result, task_id=given.task_id, texts=texts, follow_up=self._follow_up)
         return self._task
 
-    def _failed(self, error: SynapseError, *, sure: bool) -> Outcome:
+    def _failed(self, error: SynapseError, *, sure: bool) -> SendResult:
         # An answer arriving after the failure would surprise the agent, so cancel its task.
         if sure or isinstance(error, AgentExited):
             self._give_up()
-        return Outcome(self._target, self._seen(), error)
+        return SendResult(self._target, self._seen(), error)
 
     def _refused(self, error: SynapseError) -> SynapseError:
         if not isinstance(error, PeerRefused) or isinstance(error, PeerBusy):
@@ -452,12 +452,12 @@ def ended_without_result(who: str, task: PeerTask) -> SynapseError | None:
     return TaskEnded(f"{who}: task {task.task_id[:8]} {task.status}")
 
 
-def _run_together(deliveries: Sequence[_Delivery]) -> list[Outcome]:
+def _run_together(deliveries: Sequence[_Delivery]) -> list[SendResult]:
     # Daemon threads, so that Ctrl+C ends the process at once.
     import threading
     from queue import SimpleQueue
 
-    ended: SimpleQueue[tuple[int, Outcome | Exception]] = SimpleQueue()
+    ended: SimpleQueue[tuple[int, SendResult | Exception]] = SimpleQueue()
 
     def run(at: int) -> None:
         try:
@@ -467,7 +467,7 @@ def _run_together(deliveries: Sequence[_Delivery]) -> list[Outcome]:
 
     for at in range(len(deliveries)):
         threading.Thread(target=run, args=(at,), daemon=True).start()
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[int, SendResult] = {}
     for _ in deliveries:
         at, outcome = ended.get()
         if isinstance(outcome, Exception):
@@ -627,7 +627,7 @@ def still_open(who: str, task: PeerTask) -> WaitTimedOut:
 # -- printing ---
 
 
-def report(outcome: Outcome, *, waiting: bool, alone: bool) -> None:
+def report(outcome: SendResult, *, waiting: bool, alone: bool) -> None:
     task, who = outcome.task, outcome.target.label
     asks = task is not None and task.question != NO_QUESTION
     if task is not None:
@@ -656,7 +656,7 @@ def ids_of(task: PeerTask) -> str:
     return f"{which}task {task.task_id[:8]}"
 
 
-def report_json(outcomes: Sequence[Outcome], *, array: bool) -> None:
+def report_json(outcomes: Sequence[SendResult], *, array: bool) -> None:
     values = [outcome_json(outcome) for outcome in outcomes]
     show_json(values if array or len(values) > 1 else values[0])
     for outcome in outcomes:
@@ -664,7 +664,7 @@ def report_json(outcomes: Sequence[Outcome], *, array: bool) -> None:
             fail(outcome.error, name="synapse")
 
 
-def outcome_json(outcome: Outcome) -> dict[str, object]:
+def outcome_json(outcome: SendResult) -> dict[str, object]:
     data: dict[str, object] = {"target": outcome.target.agent_id}
     if outcome.task:
         task = outcome.task

@@ -21,7 +21,7 @@ from .completion import complete_started
 from .output import end_with, note, show, show_json
 from .sending import (
     Order,
-    Outcome,
+    SendResult,
     check_timeout,
     outcome_json,
     read_message,
@@ -106,7 +106,7 @@ def _session_for(caller: Caller, base: Path, name: str) -> SessionPlace:
     return session_place(find_project(base), name)
 
 
-def _give(caller: Caller, agent_id: str, text: str, *, timeout: float | None) -> Outcome:
+def _give(caller: Caller, agent_id: str, text: str, *, timeout: float | None) -> SendResult:
     waits = timeout is not None
     order = Order(caller, caller.sender(), text, DEFAULT_PRIORITY, timeout, insists=waits)
     (outcome,) = order.deliver(caller.find(agent_id))

@@ -14,7 +14,7 @@ from synapse_tui.agents.profiles.programs import parse_spec
 from synapse_tui.errors import SpawnError, SynapseError
 from synapse_tui.host import Host
 from synapse_tui.host.following import ProfileFiles
-from synapse_tui.instructions.compose import DELEGATE, Selection, read_file
+from synapse_tui.instructions.compose import DELEGATE, InstructionTexts, read_file
 from synapse_tui.model import DEMO_AGENTS, AgentSpec
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.pty.spawn import find_command
@@ -69,7 +69,7 @@ class ProjectFiles:
             types=[*profiles.profiles, *(file.path.stem for file in profiles.untrusted)],
         )
         if self.folder / ".synapse" != self.paths.synapse:
-            selections = (Selection.of(settings, name) for name in profiles.profiles)
+            selections = (InstructionTexts.of(settings, name) for name in profiles.profiles)
             names = dict.fromkeys(name for selection in selections for name in (*selection.names, DELEGATE))
             for path in (self.folder / ".synapse" / name for name in (*names, SCRIPT)):
                 with contextlib.suppress(OSError):

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from .backend import Backend
 from .location import BUSY, Location
-from .schema import NOTHING, STEPS, Adopted, Step
+from .schema import NOTHING, STEPS, SharedFile, Step
 
 
 def backend_of(
     location: Location,
     *,
     steps: Sequence[Step] = STEPS,
-    adopted: Adopted = NOTHING,
+    adopted: SharedFile = NOTHING,
     busy: float = BUSY,
     durable: bool = True,
 ) -> Backend:

@@ -30,7 +30,7 @@ _FIRST = "origin"
 
 
 @dataclass(frozen=True, slots=True)
-class Repository:
+class WorkingCopy:
     """A working copy of a repository with a remote.
 
     Attributes:
@@ -42,7 +42,7 @@ class Repository:
     name: str
 
 
-def find_repository(folder: Path) -> Repository | None:
+def find_repository(folder: Path) -> WorkingCopy | None:
     """Find the repository of a folder (a real path); None without a remote on a host."""
     for place in (folder, *folder.parents):
         mark = place / ".git"
@@ -50,7 +50,7 @@ def find_repository(folder: Path) -> Repository | None:
             urls = _remotes(mark)
             names = [urls.pop(_FIRST, ""), *(urls[name] for name in sorted(urls))]
             found = next((name for url in names if (name := remote_name(url))), "")
-            return Repository(place, found) if found else None
+            return WorkingCopy(place, found) if found else None
     return None
 
 

@@ -207,17 +207,17 @@ class ForeignFile(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Adopted:
+class SharedFile:
     """A file shared with another program."""
 
     tables: frozenset[str] = frozenset()  # the tables that identify it
     version: int = 0  # the number of steps that it counts as having taken
 
 
-NOTHING = Adopted()
+NOTHING = SharedFile()
 
 
-def migrate(connection: Connection, steps: Sequence[Step] = STEPS, adopted: Adopted = NOTHING) -> None:
+def migrate(connection: Connection, steps: Sequence[Step] = STEPS, adopted: SharedFile = NOTHING) -> None:
     """Run the pending steps in the caller's transaction."""
     place = str(connection.engine.url.database)
     take_steps(connection, _version(connection, adopted), steps, place=place)
@@ -248,16 +248,16 @@ def take_steps(connection: Connection, taken: int, steps: Sequence[Step], *, pla
             )
 
 
-def is_foreign(tables: Collection[str], adopted: Adopted = NOTHING) -> bool:
+def is_foreign(tables: Collection[str], adopted: SharedFile = NOTHING) -> bool:
     """Whether a database with these tables belongs to another program; False if it is empty."""
     return bool(tables) and _VERSIONS not in tables and not is_adopted(tables, adopted)
 
 
-def is_adopted(tables: Collection[str], adopted: Adopted) -> bool:
+def is_adopted(tables: Collection[str], adopted: SharedFile) -> bool:
     return bool(adopted.tables) and adopted.tables <= set(tables)
 
 
-def _version(connection: Connection, adopted: Adopted) -> int:
+def _version(connection: Connection, adopted: SharedFile) -> int:
     from sqlmodel import inspect  # noqa: PLC0415 - quick readers need the steps alone
 
     tables = inspect(connection).get_table_names()

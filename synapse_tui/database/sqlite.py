@@ -23,7 +23,7 @@ from synapse_tui.files import close_folder, make_folder
 from .backend import READS, Clock
 from .location import BUSY
 from .naming import LocalNaming
-from .schema import NOTHING, STEPS, Adopted, ForeignFile, Step, is_foreign, migrate
+from .schema import NOTHING, STEPS, ForeignFile, SharedFile, Step, is_foreign, migrate
 
 OWN_FOLDER = ".synapse"
 """Folders of this name are private."""
@@ -36,7 +36,7 @@ def open_engine(
     path: Path,
     *,
     steps: Sequence[Step] = STEPS,
-    adopted: Adopted = NOTHING,
+    adopted: SharedFile = NOTHING,
     busy: float = BUSY,
     durable: bool = True,
 ) -> tuple[Engine, str]:
@@ -70,7 +70,7 @@ def move_aside(path: Path) -> str:
     return str(moved)
 
 
-def _refuse_foreign(path: Path, adopted: Adopted) -> None:
+def _refuse_foreign(path: Path, adopted: SharedFile) -> None:
     """Raise if a file is another program's. Only SQLite may open it: closing it would drop our locks."""
     if not path.is_file() or not path.stat().st_size:
         return
@@ -89,7 +89,7 @@ def _foreign(path: Path) -> HistoryError:
     return HistoryError(f"{path} is no database of synapse-tui", "name another file, or move it away")
 
 
-def _open(path: Path, steps: Sequence[Step], adopted: Adopted, busy: float, durable: bool) -> Engine:
+def _open(path: Path, steps: Sequence[Step], adopted: SharedFile, busy: float, durable: bool) -> Engine:
     make_folder(path.parent)
     if path.parent.name == OWN_FOLDER:
         close_folder(path.parent)
@@ -178,7 +178,7 @@ class Sqlite:
     """A file. Transactions that may write are serialized (`BEGIN IMMEDIATE`)."""
 
     def __init__(
-        self, path: Path, steps: Sequence[Step], adopted: Adopted, *, busy: float, durable: bool
+        self, path: Path, steps: Sequence[Step], adopted: SharedFile, *, busy: float, durable: bool
     ) -> None:
         self.shown = str(path)
         self.naming = LocalNaming()

@@ -230,7 +230,7 @@ class ExternalTaskRow(SQLModel, table=True):
 
 
 class EntryRow(SQLModel, table=True):
-    """What was said in a conversation; see `messages.conversations.Entry`."""
+    """What was said in a conversation; see `messages.conversations.ConversationEntry`."""
 
     __tablename__ = "entries"
     __table_args__ = (Index("ix_entries_task", "project", "alias", "task_id"),)

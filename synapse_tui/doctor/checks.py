@@ -164,7 +164,7 @@ DENY_KEYS: tuple[tuple[bytes, ...], ...] = ((b"\x1b",), (b"n",), (b"\x03",))
 
 
 @dataclass(frozen=True, slots=True)
-class Dialog:
+class DialogTrial:
     asked: bool
     what: str = ""  # The question, according to the state
     ran: bool = False
@@ -195,7 +195,9 @@ async def blocked(examination: Examination) -> Verdict:
     done = examination.task(task)
     if examination.state is not AgentState.WAITING:
         answer = "\n".join(artifact.text for artifact in done.artifacts)
-        dialog = Dialog(False, ran=marker.exists(), answer=answer, rested=not done.state.final, last=last)
+        dialog = DialogTrial(
+            False, ran=marker.exists(), answer=answer, rested=not done.state.final, last=last
+        )
         await examination.press(*examination.profile.deny)
         return judge_dialog(dialog, examination.profile)
     second = examination.send(examination.prompts.make("submit").text)
@@ -208,7 +210,7 @@ async def blocked(examination: Examination) -> Verdict:
         lambda: examination.task(second).state is TaskState.COMPLETED, examination.timeout
     )
     return judge_dialog(
-        Dialog(True, what, marker.exists(), "", False, held, steady, closed, other, delivered, last),
+        DialogTrial(True, what, marker.exists(), "", False, held, steady, closed, other, delivered, last),
         examination.profile,
     )
 
@@ -234,7 +236,7 @@ async def _closes(examination: Examination, keys: tuple[bytes, ...]) -> bool:
     return False
 
 
-def judge_dialog(dialog: Dialog, profile: Profile) -> Verdict:
+def judge_dialog(dialog: DialogTrial, profile: Profile) -> Verdict:
     if not dialog.asked:
         return _judge_unasked(dialog, profile)
     if not profile.doctor.asks:
@@ -263,7 +265,7 @@ def judge_dialog(dialog: Dialog, profile: Profile) -> Verdict:
     return ok(f"WAITING ({dialog.what}); a message was held, {keys} closed the dialog, nothing ran")
 
 
-def _judge_unasked(dialog: Dialog, profile: Profile) -> Verdict:
+def _judge_unasked(dialog: DialogTrial, profile: Profile) -> Verdict:
     if dialog.ran and not profile.doctor.asks:
         return ok("it ran the command without asking, as its profile says")
     if dialog.ran:
@@ -287,13 +289,13 @@ def _judge_unasked(dialog: Dialog, profile: Profile) -> Verdict:
     )
 
 
-def _dialog_rule(dialog: Dialog) -> str:
+def _dialog_rule(dialog: DialogTrial) -> str:
     if dialog.last is None:
         return "a rule for the rows of the dialog"
     return suggest_dialog(dialog.last) or suggest_rule(AgentState.WAITING, (dialog.last,), ())
 
 
-def _seen(dialog: Dialog) -> str:
+def _seen(dialog: DialogTrial) -> str:
     return "\n".join(dialog.last.rows[-8:]) if dialog.last is not None else ""
 
 

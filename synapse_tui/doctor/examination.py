@@ -20,7 +20,7 @@ from synapse_tui.agents.profiles.profile import (
     DoctorPrompt,
     DoctorRules,
     DoctorYes,
-    Transcript,
+    TranscriptRules,
 )
 from synapse_tui.agents.profiles.reader import filled
 from synapse_tui.agents.session import AgentSession
@@ -136,7 +136,7 @@ class Recorder:
 class Transcripts:
     """The conversation files that an agent writes from now on."""
 
-    def __init__(self, transcript: Transcript | None, folder: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, transcript: TranscriptRules | None, folder: Path, environ: Mapping[str, str]) -> None:
         self._transcript = transcript
         self._folder = folder
         self._environ = environ
@@ -231,7 +231,7 @@ emoji 👍 👩‍💻 🇯🇵 ⚠️ and e\u0301
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DoctorQuestion:
     text: str
     expect: str  # Pattern of the answer with `{chars}` and `{lines}`; empty accepts any
     codes: tuple[str, str]  # What the answer must contain
@@ -267,7 +267,7 @@ class Prompts:
     def codes(self) -> tuple[str, str]:
         return self._make_code(), self._make_code()
 
-    def make(self, name: str, *, command: str = "") -> Question:
+    def make(self, name: str, *, command: str = "") -> DoctorQuestion:
         prompt = self._prompts[name]
         first, second = self.codes()
         text = filled(
@@ -281,7 +281,7 @@ class Prompts:
             },
         )
         expect = filled(prompt.expect, {"first": first, "second": second})
-        return Question(text, expect, (first, second))
+        return DoctorQuestion(text, expect, (first, second))
 
 
 def _chosen(
@@ -311,7 +311,7 @@ def _check(texts: Mapping[str, str], expects: Mapping[str, str]) -> None:
             raise InvalidValue(f"the pattern for '{name}' is invalid: {error}", pattern) from error
 
 
-def lengthened(question: Question) -> Question:
+def lengthened(question: DoctorQuestion) -> DoctorQuestion:
     rows = (f"row {number}, which means nothing and is there for its length" for number in range(ANSWER_ROWS))
     text = "\n".join((question.text, "What follows only makes this message long:", *rows))
     return dataclasses.replace(question, text=text)
@@ -348,7 +348,7 @@ _WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    question: Question
+    question: DoctorQuestion
     typed: str
     task: Task
     ended: bool  # Whether its turn ended
@@ -444,10 +444,10 @@ class Examination:
         self.session.console.wake()
         return task
 
-    async def ask(self, question: Question, *, as_prompt: bool = False) -> Seen:
+    async def ask(self, question: DoctorQuestion, *, as_prompt: bool = False) -> Seen:
         return await self.follow(self.send(question.text, as_prompt=as_prompt), question, as_prompt=as_prompt)
 
-    async def follow(self, task: Task, question: Question, *, as_prompt: bool = False) -> Seen:
+    async def follow(self, task: Task, question: DoctorQuestion, *, as_prompt: bool = False) -> Seen:
         begun = since = self.now
         draft, stands = "", (DeliveryState.QUEUED, TaskState.SUBMITTED, "")
         states, reported = [self.state], len(self.recorder.reports)

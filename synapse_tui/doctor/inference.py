@@ -101,7 +101,7 @@ class Shot:
 
 
 @dataclass(frozen=True)
-class Typed:
+class TypedText:
     text: str
     shot: Shot
 
@@ -117,7 +117,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Turn:
+class WatchedTurn:
     """The screens of one turn, until it ended or was interrupted."""
 
     sent: str
@@ -143,8 +143,8 @@ class Evidence:
     """The recorded screens of one agent."""
 
     empty: list[Shot] = field(default_factory=list)  # The agent idle, nothing in its composer
-    typed: list[Typed] = field(default_factory=list)  # Idle, this text in its composer
-    turns: list[Turn] = field(default_factory=list)
+    typed: list[TypedText] = field(default_factory=list)  # Idle, this text in its composer
+    turns: list[WatchedTurn] = field(default_factory=list)
     answers: list[Answered] = field(default_factory=list)
     asking: list[Shot] = field(default_factory=list)  # A permission dialog is open
     asked: str = ""  # The message that made it ask
@@ -160,8 +160,10 @@ class Evidence:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Evidence:
-        typed = [Typed(text, Shot.from_json(shot)) for text, shot in value["typed"]]
-        turns = [Turn(sent, at, tuple(map(Shot.from_json, shots))) for sent, at, shots in value["turns"]]
+        typed = [TypedText(text, Shot.from_json(shot)) for text, shot in value["typed"]]
+        turns = [
+            WatchedTurn(sent, at, tuple(map(Shot.from_json, shots))) for sent, at, shots in value["turns"]
+        ]
         answers = [Answered(sent, line, Shot.from_json(shot)) for sent, line, shot in value["answers"]]
         evidence = cls(typed=typed, turns=turns, answers=answers, asked=value["asked"])
         for name in _SHOTS:
@@ -172,7 +174,7 @@ class Evidence:
         """Add a screen with a permission dialog, which ends the turn of the message `sent`."""
         self.asked = sent
         self.asking.append(shot)
-        *others, last = self.turns or [Turn(sent, 0.0, ())]
+        *others, last = self.turns or [WatchedTurn(sent, 0.0, ())]
         before = tuple(each for each in last.shots if each.zone[:_END] != shot.zone[:_END])
         self.turns = [*others, replace(last, shots=before)]
 
@@ -181,8 +183,8 @@ class Evidence:
         return [*self.empty, *(typed.shot for typed in self.typed), *self.watched]
 
     @property
-    def longest(self) -> Turn:
-        return max(self.turns, key=lambda turn: len(turn.shots), default=Turn("", 0.0, ()))
+    def longest(self) -> WatchedTurn:
+        return max(self.turns, key=lambda turn: len(turn.shots), default=WatchedTurn("", 0.0, ()))
 
     @property
     def working(self) -> tuple[Shot, ...]:
@@ -208,7 +210,7 @@ PLACEHOLDERS: tuple[Rules, ...] = ({}, {"placeholder": {"dim": True, "grey": Tru
 
 
 @dataclass(frozen=True)
-class Place:
+class TextPlace:
     """Where a text stands on a screen."""
 
     first: int
@@ -221,8 +223,8 @@ class Place:
 @dataclass(frozen=True)
 class ComposerFound:
     rules: Rules | Plain  # A word for `composer: auto`
-    read: tuple[Typed, ...]
-    unread: tuple[Typed, ...]  # What could not be read with the rules
+    read: tuple[TypedText, ...]
+    unread: tuple[TypedText, ...]  # What could not be read with the rules
     rows: tuple[str, ...] = ()
 
     @property
@@ -269,7 +271,7 @@ def profile_with(values: Mapping[str, Any]) -> Profile:
     return profile
 
 
-def find_place(typed: Typed) -> Place | None:
+def find_place(typed: TypedText) -> TextPlace | None:
     """Find a typed text on the screen; None if it is not there from beginning to end."""
     first = next((line for line in typed.text.split("\n") if line.strip()), "")[:_KEY]
     for y in range(len(typed.shot.rows) - 1, -1, -1):
@@ -278,7 +280,7 @@ def find_place(typed: Typed) -> Place | None:
     return None
 
 
-def _place(typed: Typed, first: int, x: int) -> Place | None:
+def _place(typed: TypedText, first: int, x: int) -> TextPlace | None:
     rows = typed.shot.rows
     left = "".join(typed.text.split())
     prefixes: set[str] = set()
@@ -297,7 +299,7 @@ def _place(typed: Typed, first: int, x: int) -> Place | None:
             prefixes.add(text[:at])
         left = left[len(part) :]
         if not left:
-            return Place(first, y, rows[first][:x], frozenset(prefixes), side)
+            return TextPlace(first, y, rows[first][:x], frozenset(prefixes), side)
     return None
 
 
@@ -308,7 +310,7 @@ def _begin(row: str, left: str) -> int | None:
     return len(row) if end is None and not re.search(r"\w", row) else end
 
 
-def _candidates(evidence: Evidence, places: Sequence[tuple[Typed, Place]]) -> Iterator[Rules]:
+def _candidates(evidence: Evidence, places: Sequence[tuple[TypedText, TextPlace]]) -> Iterator[Rules]:
     prompt = _pattern_of({place.prompt for _, place in places})
     row = _pattern_of(set().union(*(place.rows for _, place in places)))
     base: Rules = {"prompt": prompt} | ({"row": row} if row else {})
@@ -348,7 +350,7 @@ def _rows_below(shot: Shot, last: int) -> int:
     return sum(bool(row.strip()) for row in shot.rows[last + 1 :])
 
 
-def _frames(places: Sequence[tuple[Typed, Place]]) -> Iterator[Rules]:
+def _frames(places: Sequence[tuple[TypedText, TextPlace]]) -> Iterator[Rules]:
     """Yield the frames around the texts: the same on all screens."""
     above = [_frame(typed.shot.rows, place.first, -1, place) for typed, place in places]
     below = [_frame(typed.shot.rows, place.last, 1, place) for typed, place in places]
@@ -373,7 +375,7 @@ def _same(found: Sequence[tuple[str, int] | None]) -> tuple[str, int] | None:
     return (pattern, margin) if all(other[0] == pattern for other in patterns) else None
 
 
-def _frame(rows: Sequence[str], start: int, step: int, place: Place) -> tuple[str, int] | None:
+def _frame(rows: Sequence[str], start: int, step: int, place: TextPlace) -> tuple[str, int] | None:
     for margin in range(_MARGIN + 1):
         y = start + step * (margin + 1)
         if not 0 <= y < len(rows):
@@ -391,7 +393,7 @@ def _frame(rows: Sequence[str], start: int, step: int, place: Place) -> tuple[st
     return None
 
 
-def _placeholder_text(evidence: Evidence, places: Sequence[tuple[Typed, Place]]) -> list[str]:
+def _placeholder_text(evidence: Evidence, places: Sequence[tuple[TypedText, TextPlace]]) -> list[str]:
     """Return a pattern for the text in the empty composer if it is the same on all screens."""
     prompts = sorted({place.prompt for _, place in places}, key=len, reverse=True)
     found: set[str] = set()
@@ -423,7 +425,7 @@ def _tried(rules: Rules | Plain, evidence: Evidence) -> ComposerFound | None:
     return ComposerFound(rules, read, tuple(typed for typed in evidence.typed if typed not in read))
 
 
-def _reads(typed: Typed, profile: Profile) -> bool:
+def _reads(typed: TypedText, profile: Profile) -> bool:
     reading = typed.shot.read(profile)
     return Proof(typed.text, reading.pastes).reads(reading)
 
@@ -746,9 +748,9 @@ def _places(shots: Sequence[Shot]) -> dict[str, dict[int, int]]:
 
 def _recurs(
     phrase: str,
-    longest: Turn,
+    longest: WatchedTurn,
     places: Mapping[int, int],
-    others: Sequence[tuple[Turn, Mapping[str, Mapping[int, int]]]],
+    others: Sequence[tuple[WatchedTurn, Mapping[str, Mapping[int, int]]]],
 ) -> bool:
     """Whether a phrase of the longest turn is at the same place in every other that lasted long enough."""
     usual = _usual(places.values())

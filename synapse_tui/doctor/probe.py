@@ -36,8 +36,8 @@ from .inference import (
     Evidence,
     Finding,
     Shot,
-    Turn,
-    Typed,
+    TypedText,
+    WatchedTurn,
     approval,
     consents_to_folder,
     find_composer,
@@ -47,7 +47,7 @@ from .inference import (
     profile_with,
     with_hints,
 )
-from .runner import Order, Scratch, opened
+from .runner import ExaminationOrder, Scratch, opened
 from .versions import installed_version
 
 ONE = "zulu bruggle fordo"
@@ -204,7 +204,7 @@ def _comment(finding: Finding) -> str:
 
 
 async def propose(
-    subject: Subject, order: Order, person: Person, *, paths: UserPaths, environ: Mapping[str, str]
+    subject: Subject, order: ExaminationOrder, person: Person, *, paths: UserPaths, environ: Mapping[str, str]
 ) -> Proposal:
     """Run the agent in a scratch folder and propose a profile.
 
@@ -408,7 +408,7 @@ class Probe:
             else:
                 if first:
                     self.evidence.empty = [empty]
-                self.evidence.typed.append(Typed(text, shot))
+                self.evidence.typed.append(TypedText(text, shot))
                 return await self._cleared(text, empty) is not None
         return False
 
@@ -624,7 +624,7 @@ class Probe:
         if shots and shots[-1].at >= self._begun + _BRIEF:  # its beginning counts no more than the rest
             slots = {int((shot.at - self._begun) / _PERIOD): shot for shot in reversed(shots)}
             shots = tuple(reversed(slots.values()))
-        self.evidence.turns.append(Turn(text, self._begun, shots))
+        self.evidence.turns.append(WatchedTurn(text, self._begun, shots))
         return bool(shots) and not over
 
     def _works(self, shot: Shot) -> bool:

@@ -62,7 +62,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class DoctorReport:
     agent: str
     version: str  # The installed version; empty if unknown
     proved: str  # The version that the profile was last verified with; empty for none

@@ -25,7 +25,7 @@ from synapse_tui.settings import load_settings
 
 from .checks import blocked, interrupt, leave, reply, signals, start, working
 from .examination import Examination, Prompts
-from .report import Outcome, Report, Result, Verdict, failed, skipped
+from .report import DoctorReport, Outcome, Result, Verdict, failed, skipped
 from .turns import answer, hazards, long_paste, multiline, submit
 from .versions import installed_version
 
@@ -98,7 +98,7 @@ PORTS = (8980, 8999)
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class DoctorCheck:
     name: str  # As in `--check` and in the table
     run: Callable[[Examination], Awaitable[Verdict]]
     turns: int = 1  # Number of turns of the model
@@ -108,24 +108,24 @@ class Check:
 
 
 CHECKS = (
-    Check("start", start, turns=0, always=True, goes_on=True),
-    Check("submit", submit),
-    Check("multiline", multiline),
-    Check("long-paste", long_paste),
-    Check("hazards", hazards, turns=4),
-    Check("working", working),
-    Check("interrupt", interrupt, turns=0, goes_on=True),
-    Check("blocked", blocked, turns=2),
-    Check("answer", answer, turns=2),
-    Check("reply", reply),
-    Check("signals", signals, turns=0),
-    Check("exit", leave, turns=0, always=True, goes_on=True),
+    DoctorCheck("start", start, turns=0, always=True, goes_on=True),
+    DoctorCheck("submit", submit),
+    DoctorCheck("multiline", multiline),
+    DoctorCheck("long-paste", long_paste),
+    DoctorCheck("hazards", hazards, turns=4),
+    DoctorCheck("working", working),
+    DoctorCheck("interrupt", interrupt, turns=0, goes_on=True),
+    DoctorCheck("blocked", blocked, turns=2),
+    DoctorCheck("answer", answer, turns=2),
+    DoctorCheck("reply", reply),
+    DoctorCheck("signals", signals, turns=0),
+    DoctorCheck("exit", leave, turns=0, always=True, goes_on=True),
 )
 NAMES = tuple(check.name for check in CHECKS)
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ExaminationOrder:
     checks: tuple[str, ...] = ()  # Empty for all
     timeout: float = 120.0  # Maximum seconds for a turn of the agent
     keep: bool = False
@@ -138,7 +138,7 @@ class Order:
             if name not in NAMES:
                 raise InvalidValue(f"no check named '{name}'", f"use {', '.join(NAMES)}")
 
-    def wants(self, check: Check) -> bool:
+    def wants(self, check: DoctorCheck) -> bool:
         return check.always or self.asks_for(check.name)
 
     def asks_for(self, name: str) -> bool:
@@ -155,13 +155,13 @@ Done = Callable[[Result], None]
 
 async def examine(
     profile: Profile,
-    order: Order,
+    order: ExaminationOrder,
     *,
     paths: UserPaths,
     environ: Mapping[str, str],
     begun: Begun = lambda _name: None,
     done: Done = lambda _result: None,
-) -> Report:
+) -> DoctorReport:
     prompts = Prompts(profile.doctor, order.texts, order.expects)
     scratch = await asyncio.to_thread(Scratch.make, paths, profile.name)
     try:
@@ -176,7 +176,7 @@ async def examine(
             await _check_all(examination, order, begun, note)
     finally:
         await asyncio.to_thread(scratch.close, keep=order.keep)
-    return Report(
+    return DoctorReport(
         profile.name,
         version,
         profile.doctor.version,
@@ -192,7 +192,7 @@ async def opened(
     profile: Profile,
     scratch: Scratch,
     prompts: Prompts,
-    order: Order,
+    order: ExaminationOrder,
     environ: Mapping[str, str],
 ) -> AsyncIterator[Examination]:
     own = UserPaths(scratch.home)
@@ -226,7 +226,7 @@ async def opened(
         await host.stop()
 
 
-async def _check_all(examination: Examination, order: Order, begun: Begun, done: Done) -> None:
+async def _check_all(examination: Examination, order: ExaminationOrder, begun: Begun, done: Done) -> None:
     clock = asyncio.get_running_loop().time
     started = False
     for check in CHECKS:
@@ -241,7 +241,7 @@ async def _check_all(examination: Examination, order: Order, begun: Begun, done:
         done(Result(check.name, verdict, clock() - began, shown))
 
 
-async def _obstacle(examination: Examination, check: Check, *, started: bool) -> Verdict | None:
+async def _obstacle(examination: Examination, check: DoctorCheck, *, started: bool) -> Verdict | None:
     if check.always:
         return None
     if not started:
@@ -255,7 +255,7 @@ async def _obstacle(examination: Examination, check: Check, *, started: bool) ->
     return skipped("it could neither be made idle nor restarted")
 
 
-async def _checked(examination: Examination, check: Check) -> Verdict:
+async def _checked(examination: Examination, check: DoctorCheck) -> Verdict:
     try:
         verdict = await check.run(examination)
     except AgentExited as error:

@@ -212,7 +212,7 @@ MAX_SEQUENCE: Final = 4096  # longest CSI sequence, in bytes
 Kind = Literal["key", "paste", "sgr", "x10", "focus_in", "focus_out", "string", "reply", "drop"]
 
 
-class Piece(NamedTuple):
+class TokenPiece(NamedTuple):
     length: int  # in bytes; 0 for the start of a `string`
     kind: Kind  # `paste` is the start mark of a paste, `drop` is ignored
 
@@ -234,82 +234,86 @@ _SGR_MOUSE = re.compile(rb"\x1b\[<-?\d+;-?\d+;-?\d+[Mm]")
 _LEADS = (b"[", b"O", b"]", b"P", b"_")
 
 
-def first_piece(data: bytes, *, final: bool) -> Piece | None:
+def first_piece(data: bytes, *, final: bool) -> TokenPiece | None:
     if data[0] != ESC:
         return _character(data, final=final)
     if len(data) == 1:
-        return Piece(1, "key") if final else None
+        return TokenPiece(1, "key") if final else None
     lead = data[1:2]
     if lead == b"\x1b":
         return _double_escape(data, final=final)
     if lead in _LEADS:
         if len(data) == 2:
-            return Piece(2, "key") if final else None  # Alt with the character
+            return TokenPiece(2, "key") if final else None  # Alt with the character
         return _sequence(data, lead, final=final)
     inner = _character(data[1:5], final=final)
-    return Piece(inner.length + 1, "key") if inner else None
+    return TokenPiece(inner.length + 1, "key") if inner else None
 
 
-def _sequence(data: bytes, lead: bytes, *, final: bool) -> Piece | None:
+def _sequence(data: bytes, lead: bytes, *, final: bool) -> TokenPiece | None:
     if lead == b"[":
         return _csi(data, final=final)
     if lead == b"O":
         return _open_ended(_SS3.match(data), data, 3, final=final)
-    return Piece(0, "string") if _STRING.match(data) else Piece(2, "key")
+    return TokenPiece(0, "string") if _STRING.match(data) else TokenPiece(2, "key")
 
 
-def _open_ended(match: re.Match[bytes] | None, data: bytes, least: int, *, final: bool) -> Piece | None:
+def _open_ended(match: re.Match[bytes] | None, data: bytes, least: int, *, final: bool) -> TokenPiece | None:
     """Match a key whose pattern also matches its own prefix at the end of the data."""
     if match is None:
-        return Piece(2, "key")
+        return TokenPiece(2, "key")
     if match.end() == len(data) and (match.end() < least or data[-1:].isdigit() or data.endswith(b"[[")):
-        return Piece(2, "key") if final else None
-    return Piece(match.end(), "key")
+        return TokenPiece(2, "key") if final else None
+    return TokenPiece(match.end(), "key")
 
 
-def _character(data: bytes, *, final: bool) -> Piece | None:
+def _character(data: bytes, *, final: bool) -> TokenPiece | None:
     """Match one UTF-8 character (RFC 3629); only the first byte if it is invalid."""
     lead = data[0]
     length = 1 if lead < 0xC2 or lead > 0xF4 else 2 + (lead >= 0xE0) + (lead >= 0xF0)
     rest = data[1:length]
     if any(byte & 0xC0 != 0x80 for byte in rest):
-        return Piece(1, "key")
+        return TokenPiece(1, "key")
     if len(rest) == length - 1:
-        return Piece(length, "key")
-    return Piece(len(data), "key") if final else None
+        return TokenPiece(length, "key")
+    return TokenPiece(len(data), "key") if final else None
 
 
-def _double_escape(data: bytes, *, final: bool) -> Piece | None:
+def _double_escape(data: bytes, *, final: bool) -> TokenPiece | None:
     """ESC before a key is Alt (rxvt, iTerm2); before anything else it is the Escape key."""
     if len(data) == 2:
-        return Piece(1, "key") if final else None
+        return TokenPiece(1, "key") if final else None
     if data[2:3] not in {b"[", b"O"}:
-        return Piece(1, "key")
+        return TokenPiece(1, "key")
     inner = first_piece(data[1:], final=final)
     if inner is None:
         return None
-    return Piece(inner.length + 1, "key") if inner.kind == "key" and inner.length > 2 else Piece(1, "key")
+    return (
+        TokenPiece(inner.length + 1, "key")
+        if inner.kind == "key" and inner.length > 2
+        else TokenPiece(1, "key")
+    )
 
 
-def _csi(data: bytes, *, final: bool) -> Piece | None:
+def _csi(data: bytes, *, final: bool) -> TokenPiece | None:
     if data.startswith(b"\x1b[["):
         return _open_ended(_LINUX.match(data), data, 4, final=final)
     if data.startswith(b"\x1b[M"):
         return _x10(data, final=final)
     if match := _RXVT.match(data):
-        return Piece(match.end(), "key")
+        return TokenPiece(match.end(), "key")
     if match := _CSI.match(data):
-        return Piece(match.end(), _csi_kind(match[0]))
+        return TokenPiece(match.end(), _csi_kind(match[0]))
     return _broken_csi(data, final=final)
 
 
-def _x10(data: bytes, *, final: bool) -> Piece | None:
+def _x10(data: bytes, *, final: bool) -> TokenPiece | None:
     match = _X10.match(data)
     if match is None:
-        return Piece(3, "drop")
+        return TokenPiece(3, "drop")
     if match.end() == 6:
-        return Piece(6, "x10")
-    return Piece(match.end(), "drop") if final else None
+        return TokenPiece(6, "x10")
+    return TokenPiece(match.end(), "drop") if final else None
 
 
 def _csi_kind(sequence: bytes) -> Kind:
@@ -329,16 +333,16 @@ _WHOLE: Final[dict[bytes, Kind]] = {
 }
 
 
-def _broken_csi(data: bytes, *, final: bool) -> Piece | None:
+def _broken_csi(data: bytes, *, final: bool) -> TokenPiece | None:
     """A CSI sequence without its end: incomplete, or aborted by an invalid byte."""
     match = _CSI_START.match(data)
     end = match.end() if match else 2
     if end > MAX_SEQUENCE:
-        return Piece(end, "drop")
+        return TokenPiece(end, "drop")
     if end == len(data) and not final:
         return None
     private = data[2:3] in {b"?", b">", b"<", b"="}
-    return Piece(end, "drop" if private else "key")
+    return TokenPiece(end, "drop" if private else "key")
 
 
 _SGR = re.compile(rb"\x1b\[<(-?\d+);(-?\d+);(-?\d+)([Mm])")
@@ -438,7 +442,7 @@ class Tokenizer:
     def __init__(self) -> None:
         self._data = bytearray()
         self._scanned = 0
-        self._inside: Piece | None = None  # the open paste or string
+        self._inside: TokenPiece | None = None  # the open paste or string
 
     @property
     def delay(self) -> float | None:
@@ -487,7 +491,7 @@ class Tokenizer:
                 yield from _tokens_of(piece, bytes(self._data[begin:start]))
         del self._data[:start]
 
-    def _piece(self, start: int, *, final: bool) -> Piece | None:
+    def _piece(self, start: int, *, final: bool) -> TokenPiece | None:
         """Return the next piece. Checks a few bytes first, so that a flood of keys takes linear time."""
         near = bytes(self._data[start : start + _NEAR])
         whole = len(near) == len(self._data) - start
@@ -524,11 +528,11 @@ class Tokenizer:
         if self._scanned > MAX_STRING:
             del self._data[2:]
             self._scanned = 2
-            self._inside = Piece(0, "drop")
+            self._inside = TokenPiece(0, "drop")
         return None
 
     def _end_string(self, length: int, *, whole: bool) -> ReplyToken | None:
-        keep = whole and self._inside == Piece(0, "string")
+        keep = whole and self._inside == TokenPiece(0, "string")
         token = ReplyToken(bytes(self._data[:length])) if keep else None
         self._close(length)
         return token
@@ -543,7 +547,7 @@ def _paste_token(data: bytearray) -> PasteToken:
     return PasteToken(text.replace("\x00", ""))
 
 
-def _tokens_of(piece: Piece, raw: bytes) -> list[Token]:
+def _tokens_of(piece: TokenPiece, raw: bytes) -> list[Token]:
     if piece.kind == "key":
         return _keys(raw)
     if piece.kind in {"sgr", "x10"}:

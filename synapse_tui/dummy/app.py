@@ -15,12 +15,20 @@ from typing import Literal
 
 from synapse_tui import __version__
 
-from .composer import Composer
+from .composer import DummyComposer
 from .parts import PARTS, invitation
 from .runner import State, StatusSignals, TurnRunner
-from .screen import AlternateScreenPainter, MainScreenPainter, Painter, PanelView, Style, Transcript, panel
-from .script import DIRECTIVES_HELP, HELP, Dialog, directives, permission, question
-from .terminal import ESCAPE_WAIT, Key, KeyDecoder, LateTty, Loop, Paste, Text, Timer, Token, Tty
+from .screen import (
+    AlternateScreenPainter,
+    AnsiStyle,
+    DummyTranscript,
+    MainScreenPainter,
+    Painter,
+    PanelView,
+    panel,
+)
+from .script import DIRECTIVES_HELP, HELP, ScriptedDialog, directives, permission, question
+from .terminal import ESCAPE_WAIT, DueCall, Key, KeyDecoder, LateTty, Loop, Paste, Text, Token, Tty
 
 SLOW_READ = 0.02  # Seconds between two reads with a limited rate
 NEWLINE_KEYS = ("shift+enter", "alt+enter", "ctrl+enter", "ctrl+j")
@@ -28,11 +36,11 @@ PLACEHOLDER = 'Try "hello", or "@NAME hi" for another pane'
 EXIT_NOTICE = "Press Ctrl+{} again to exit"
 
 
-class Keyboard:
+class DummyKeyboard:
     def __init__(self, app: DummyApp) -> None:
         self._app = app
         self._decoder = KeyDecoder(paste=app.options.paste)
-        self._escape: Timer | None = None
+        self._escape: DueCall | None = None
         self._swallow = 0
         self._typed_at = float("-inf")
         self._draft = ""
@@ -91,7 +99,7 @@ class Keyboard:
             if directive.name == "surprise":
                 self._app.loop.later(directive.instant(), self.surprise)
 
-    def _to_dialog(self, dialog: Dialog, token: Token) -> None:
+    def _to_dialog(self, dialog: ScriptedDialog, token: Token) -> None:
         if isinstance(token, Paste):
             self._app.journal.write("paste", text=token.text, dialog=True)
             return
@@ -104,7 +112,7 @@ class Keyboard:
         if dialog.answer is not None:
             self._answered(dialog)
 
-    def _answered(self, dialog: Dialog) -> None:
+    def _answered(self, dialog: ScriptedDialog) -> None:
         answer = dialog.answer
         if answer is not None:
             self._app.journal.write(
@@ -176,7 +184,7 @@ class Keyboard:
             self._app.composer.press("delete")
 
 
-class Journal:
+class JsonLinesFile:
     """Writes one JSON object per line in a single write, so that readers never see half a line."""
 
     def __init__(self, path: str, clock: Callable[[], float] = time.time) -> None:
@@ -309,15 +317,15 @@ FOOTER_STATES = {"working": "working", "permission": "waiting", "question": "wai
 
 
 class DummyApp:
-    def __init__(self, options: Options, tty: Tty, loop: Loop, journal: Journal) -> None:
+    def __init__(self, options: Options, tty: Tty, loop: Loop, journal: JsonLinesFile) -> None:
         self.options = options
         self.tty = tty
         self.loop = loop
         self.journal = journal
         self.exit_code = 0
         self.exit_signal = 0
-        self.style = Style(color=options.color)
-        self.transcript = Transcript(
+        self.style = AnsiStyle(color=options.color)
+        self.transcript = DummyTranscript(
             self.style, options.name, PARTS[options.part].greeting if options.part else ""
         )
         self.painter: Painter = (
@@ -331,14 +339,14 @@ class DummyApp:
         self.runner = TurnRunner(self)
         self.state: State = "idle"
         self._resting: State = "idle"
-        self.composer = Composer()
-        self.dialogs: list[Dialog] = []
-        self._undrawn: Dialog | None = None
+        self.composer = DummyComposer()
+        self.dialogs: list[ScriptedDialog] = []
+        self._undrawn: ScriptedDialog | None = None
         self.queued: list[str] = []
         self.notice = ""
-        self._notice_timer: Timer | None = None
-        self._resize: Timer | None = None
-        self._spinner: Timer | None = None
+        self._notice_timer: DueCall | None = None
+        self._resize: DueCall | None = None
+        self._spinner: DueCall | None = None
         self._step = 0
 
     # -- lifecycle
@@ -347,7 +355,7 @@ class DummyApp:
         self.painter.begin()
         modes = ("\x1b[?2004h" if self.options.paste else "") + ("\x1b[>1u" if self.options.kitty else "")
         self.tty.write(modes)
-        keyboard = Keyboard(self)
+        keyboard = DummyKeyboard(self)
         self.loop.read(self.tty.descriptor, keyboard.read)
         self.loop.on_signal(signal.SIGWINCH, self._resized)
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -419,10 +427,10 @@ class DummyApp:
         self.paint()
 
     @property
-    def dialog(self) -> Dialog | None:
+    def dialog(self) -> ScriptedDialog | None:
         return self.dialogs[0] if self.dialogs else None
 
-    def open_dialog(self, dialog: Dialog) -> None:
+    def open_dialog(self, dialog: ScriptedDialog) -> None:
         self.dialogs.append(dialog)
         if len(self.dialogs) == 1:
             self._resting = self.state
@@ -436,7 +444,7 @@ class DummyApp:
             self.set_state(self._resting)
         self.runner.answered(answered)
 
-    def _show_dialog(self, dialog: Dialog) -> None:
+    def _show_dialog(self, dialog: ScriptedDialog) -> None:
         self.journal.write("dialog-open", kind=dialog.kind, question=dialog.question, body=dialog.body)
         self._undrawn = dialog if self.options.announce else None
         self.set_state(dialog.kind)
@@ -528,7 +536,7 @@ class DummyApp:
 
 def main(
     arguments: Sequence[str] | None = None,
-    make: Callable[[Options, Tty, Loop, Journal], DummyApp] = DummyApp,
+    make: Callable[[Options, Tty, Loop, JsonLinesFile], DummyApp] = DummyApp,
 ) -> int:
     options = parse_options(sys.argv[1:] if arguments is None else arguments)
     if not (os.isatty(0) and os.isatty(1)):
@@ -540,7 +548,7 @@ def main(
         loop.later(options.startup, lambda: setattr(loop, "running", False))
         loop.run()
         loop.running = True
-    journal = Journal(options.log)
+    journal = JsonLinesFile(options.log)
     tty.raw()
     app = make(options, tty, loop, journal)
     try:

@@ -37,7 +37,7 @@ class Layout:
     y: int
 
 
-class Composer:
+class DummyComposer:
     def __init__(self) -> None:
         self._atoms: list[Atom] = []
         self._cursor = 0

@@ -20,7 +20,7 @@ _CUES = re.IGNORECASE | re.DOTALL
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DummyRole:
     """What an agent plays.
 
     Attributes:
@@ -64,13 +64,13 @@ def _steps(text: str) -> Iterator[str | Directive]:
 
 
 # fmt: off
-PARTS: Mapping[str, Part] = MappingProxyType({
+PARTS: Mapping[str, DummyRole] = MappingProxyType({
     # The tour: `screens/tour.py` sends what these two are asked.
-    "alice": Part(
+    "alice": DummyRole(
         "I am alice. I follow a script and cost nothing. Write to me, or to bob.",
         (("", "You wrote: {text}"),),
     ),
-    "bob": Part(
+    "bob": DummyRole(
         "I am bob. I read what alice sends me, and I ask before I delete anything.",
         (
             ("remove the build folder", "I ask you first.%%perm:rm -rf build%%That is settled."),
@@ -78,7 +78,7 @@ PARTS: Mapping[str, Part] = MappingProxyType({
         ),
     ),
     # The demo: `screens/demo.py` plays the person.
-    "mia": Part(
+    "mia": DummyRole(
         "I am mia. I write the cart.",
         (
             (
@@ -90,7 +90,7 @@ PARTS: Mapping[str, Part] = MappingProxyType({
             ("", "I have your message: {text}"),
         ),
     ),
-    "leo": Part(
+    "leo": DummyRole(
         "I am leo. I write the tests.",
         (
             ("which tests", "tests/test_cart.py, 12 of them."),
@@ -102,8 +102,8 @@ PARTS: Mapping[str, Part] = MappingProxyType({
             ("", "I have your message: {text}"),
         ),
     ),
-    "ada": Part("I am ada. I keep the README.", (("", "Noted in the README: {text}"),)),
-    "tom": Part(
+    "ada": DummyRole("I am ada. I keep the README.", (("", "Noted in the README: {text}"),)),
+    "tom": DummyRole(
         "I am tom. I tidy up.",
         (("clean up", "I ask you first.%%perm:rm -rf build%%That is settled."), ("", "Noted: {text}")),
     ),

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Literal
 
 from .parts import PARTS
 from .screen import Block, Frame
-from .script import WIDE, Dialog, Directive, answer, directives, permission, question, slow_text
+from .script import WIDE, Directive, ScriptedDialog, answer, directives, permission, question, slow_text
 from .widths import clip, printable
 
 if TYPE_CHECKING:
     import subprocess
 
     from .app import DummyApp
-    from .terminal import Loop, Timer
+    from .terminal import DueCall, Loop
 
 KILL_DELAY = 0.5  # Seconds from SIGTERM to SIGKILL
 
@@ -164,9 +164,9 @@ class TurnRunner:
         self._number = 0  # Number of completed turns
         self._allowed = False  # Whether permissions are granted without asking
         self._error = ""
-        self._timer: Timer | None = None
+        self._timer: DueCall | None = None
         self._command: ShellCommand | None = None
-        self._asked: Dialog | None = None
+        self._asked: ScriptedDialog | None = None
         self._said: Block | None = None
         self._output: Block | None = None
         self._started = 0.0
@@ -219,7 +219,7 @@ class TurnRunner:
             self._leave_alternate()
         self._close()
 
-    def answered(self, dialog: Dialog) -> None:
+    def answered(self, dialog: ScriptedDialog) -> None:
         if dialog is self._asked:
             self._asked = None
             self.advance()
@@ -317,7 +317,7 @@ class TurnRunner:
     def _hang(self, directive: Directive) -> Turn:
         yield directive.seconds()
 
-    def _ask_dialog(self, dialog: Dialog) -> Turn:
+    def _ask_dialog(self, dialog: ScriptedDialog) -> Turn:
         self._asked = dialog
         self._app.open_dialog(dialog)
         yield None

@@ -10,8 +10,8 @@ from typing import Literal
 
 from synapse_tui.dataclass import dataclass
 
-from .composer import Composer
-from .script import Dialog
+from .composer import DummyComposer
+from .script import ScriptedDialog
 from .widths import clip, printable, width, wrap
 
 BlockKind = Literal["user", "agent", "tool", "output", "note", "raw"]
@@ -21,7 +21,7 @@ KEPT_BLOCKS = 500
 _LIMITS = {"user": 12, "output": 200}  # Rows shown of a block, by its kind
 
 
-class Style:
+class AnsiStyle:
     """Character attributes, readable without colour."""
 
     def __init__(self, *, color: bool) -> None:
@@ -53,10 +53,10 @@ class Block:
 _MARKS = {"user": "> ", "agent": "● ", "tool": "● ", "output": "  ⎿  ", "note": "  ", "raw": ""}
 
 
-class Transcript:
+class DummyTranscript:
     """All blocks of the conversation, and how many of their rows are final on the screen."""
 
-    def __init__(self, style: Style, name: str, hello: str = "") -> None:
+    def __init__(self, style: AnsiStyle, name: str, hello: str = "") -> None:
         self._style = style
         self._name = name
         self._hello = hello  # shown instead of the banner
@@ -135,7 +135,7 @@ def _wrapped(text: str, cells: int, limit: int) -> list[str]:
     return [*rows[: limit - 1], f"… {text.count(chr(10)) + 1} lines in all"]
 
 
-def banner(style: Style, name: str, folder: str, columns: int) -> list[str]:
+def banner(style: AnsiStyle, name: str, folder: str, columns: int) -> list[str]:
     lines = [
         (f"✻ {name}", "· scripted agent, no model"),
         ("  /help", "for things to try"),
@@ -287,9 +287,9 @@ WORKING_KEYS = ("esc interrupts", "enter queues", "/help")
 
 @dataclass(slots=True)
 class PanelView:
-    composer: Composer
+    composer: DummyComposer
     placeholder: str = ""  # Shown in the empty composer
-    dialog: Dialog | None = None  # Replaces the composer while it is open
+    dialog: ScriptedDialog | None = None  # Replaces the composer while it is open
     working: float | None = None  # Seconds that the turn has run; None if there is none
     step: int = 0
     queued: Sequence[str] = ()  # Messages waiting for the end of the turn
@@ -299,7 +299,7 @@ class PanelView:
     state: str = "ready"  # One word at the right end of the footer
 
 
-def panel(view: PanelView, style: Style, columns: int, lines: int) -> Frame:
+def panel(view: PanelView, style: AnsiStyle, columns: int, lines: int) -> Frame:
     """Lay out the bottom rows, which fit into the terminal from 20x5 on."""
     if view.dialog is not None:
         rows = _dialog(view.dialog, style, columns, lines)
@@ -314,7 +314,7 @@ def _fitting(rows: list[str], room: int) -> list[str]:
     return rows[len(rows) - room :] if len(rows) > room else rows
 
 
-def _activity(view: PanelView, style: Style, columns: int) -> list[str]:
+def _activity(view: PanelView, style: AnsiStyle, columns: int) -> list[str]:
     rows: list[str] = []
     if view.working is not None:
         mark = SPINNER[view.step % len(SPINNER)]
@@ -327,7 +327,7 @@ def _activity(view: PanelView, style: Style, columns: int) -> list[str]:
     return [*rows, ""]
 
 
-def _composer(view: PanelView, style: Style, columns: int, lines: int) -> tuple[list[str], int, int]:
+def _composer(view: PanelView, style: AnsiStyle, columns: int, lines: int) -> tuple[list[str], int, int]:
     layout = view.composer.layout(columns - len(PROMPT))
     room = max(1, min(lines - 4, max(lines // 2, 3)))
     top = max(0, min(layout.y - room + 1, len(layout.rows) - room))
@@ -341,7 +341,7 @@ def _composer(view: PanelView, style: Style, columns: int, lines: int) -> tuple[
     return [rule, *body, rule, _footer(view, style, columns)], layout.x + len(PROMPT), layout.y - top + 1
 
 
-def _footer(view: PanelView, style: Style, columns: int) -> str:
+def _footer(view: PanelView, style: AnsiStyle, columns: int) -> str:
     state = f"{clip(view.name, max(columns - len(view.state) - 6, 0))} · {view.state}"
     room = columns - width(state) - 5
     if view.notice:
@@ -359,7 +359,7 @@ def _hints(hints: Sequence[str], room: int) -> str:
     return " · ".join(shown)
 
 
-def _dialog(dialog: Dialog, style: Style, columns: int, lines: int) -> list[str]:
+def _dialog(dialog: ScriptedDialog, style: AnsiStyle, columns: int, lines: int) -> list[str]:
     """Title, body, question, options and keys; truncated from the top."""
     options = [_option(dialog, index, style, columns) for index in range(len(dialog.options))]
     keys = style.dim(clip(" Esc to cancel · Enter to select", columns))
@@ -381,7 +381,7 @@ def _dialog(dialog: Dialog, style: Style, columns: int, lines: int) -> list[str]
     return [*optional[: max(room, 0)], *needed, *options, *spaced]
 
 
-def _option(dialog: Dialog, index: int, style: Style, columns: int) -> str:
+def _option(dialog: ScriptedDialog, index: int, style: AnsiStyle, columns: int) -> str:
     text = f"{index + 1}. {dialog.options[index]}"
     if index == dialog.selected:
         return style.accent(clip(f" ❯ {text}", columns))

@@ -20,21 +20,21 @@ QUESTION_OPTIONS = ("Yes", "No", "Decide yourself")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DialogAnswer:
     choice: int  # Number of the option, from 1; 0 if the dialog was canceled
     text: str  # The option's label; `denied` if the dialog was canceled
     key: str
 
 
 @dataclass(slots=True)
-class Dialog:
+class ScriptedDialog:
     kind: Kind
     title: str  # The subject (`Bash command`)
     question: str
     body: str = ""  # Shown between title and question, such as the command
     options: tuple[str, ...] = PERMISSION_OPTIONS
     selected: int = 0
-    answer: Answer | None = field(default=None)  # None while it is open
+    answer: DialogAnswer | None = field(default=None)  # None while it is open
 
     def press(self, key: str) -> None:
         """Handle a key: arrows move, a number or Enter chooses, Escape and Ctrl+C cancel."""
@@ -45,7 +45,7 @@ class Dialog:
         elif key == "enter":
             self._choose(self.selected, key)
         elif key in ("escape", "ctrl+c"):
-            self.answer = Answer(0, "denied", key)
+            self.answer = DialogAnswer(0, "denied", key)
 
     def type(self, text: str) -> None:
         if len(text) == 1 and text.isdecimal() and 1 <= int(text) <= len(self.options):
@@ -57,16 +57,16 @@ class Dialog:
 
     def _choose(self, index: int, key: str) -> None:
         self.selected = index
-        self.answer = Answer(index + 1, self.options[index], key)
+        self.answer = DialogAnswer(index + 1, self.options[index], key)
 
 
-def permission(command: str) -> Dialog:
-    return Dialog("permission", "Bash command", "Do you want to proceed?", command)
+def permission(command: str) -> ScriptedDialog:
+    return ScriptedDialog("permission", "Bash command", "Do you want to proceed?", command)
 
 
-def question(text: str) -> Dialog:
+def question(text: str) -> ScriptedDialog:
     asked, *options = [part.strip() for part in text.split("|")]
-    return Dialog("question", "Question", asked, options=tuple(options) or QUESTION_OPTIONS)
+    return ScriptedDialog("question", "Question", asked, options=tuple(options) or QUESTION_OPTIONS)
 
 
 DIRECTIVES_HELP = """\

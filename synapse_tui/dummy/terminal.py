@@ -17,7 +17,7 @@ from itertools import count
 
 
 @dataclass(order=True, slots=True)
-class Timer:
+class DueCall:
     due: float
     order: int
     callback: Callable[[], None] = field(compare=False)
@@ -28,7 +28,7 @@ class Loop:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self.running = True
-        self._timers: list[Timer] = []
+        self._timers: list[DueCall] = []
         self._order = count()
         self._readers: dict[int, Callable[[], None]] = {}
         self._signals: dict[int, Callable[[], None]] = {}
@@ -36,8 +36,8 @@ class Loop:
         os.set_blocking(self._wake, False)
         os.set_blocking(self._woken, False)
 
-    def later(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        timer = Timer(self.clock() + seconds, next(self._order), callback)
+    def later(self, seconds: float, callback: Callable[[], None]) -> DueCall:
+        timer = DueCall(self.clock() + seconds, next(self._order), callback)
         heapq.heappush(self._timers, timer)
         return timer
 

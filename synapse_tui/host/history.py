@@ -31,7 +31,7 @@ from synapse_tui.messages.records import (
     Owed,
     Page,
     Record,
-    Snapshot,
+    SavedTask,
     Story,
     TaskQuery,
 )
@@ -394,7 +394,7 @@ class HistoryKeeper:
     def note_reply(self, owed: Owed, state: ReplyState) -> None:
         task = dataclasses.replace(owed.task, reply=state)
         change = Change(task.id, datetime.now(UTC), task.state.value, task.delivery.value, WHY_REPLY[state])
-        self._history.note(Snapshot(owed.key, task), change)
+        self._history.note(SavedTask(owed.key, task), change)
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)

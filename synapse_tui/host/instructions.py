@@ -25,7 +25,7 @@ from synapse_tui.events import (
 from synapse_tui.instructions import (
     Composed,
     Fault,
-    Selection,
+    InstructionTexts,
     TextFolders,
     compose,
     placeholders,
@@ -168,9 +168,9 @@ class Instructions:
 
     def _put_together(self, session: AgentSession) -> Callable[[], Composed]:
         role = session.spec.role
-        selection = Selection.of(self.settings, session.agent_type)
+        selection = InstructionTexts.of(self.settings, session.agent_type)
         if role and not session.profile.instructions:
-            selection = Selection(default="")  # this agent gets no others
+            selection = InstructionTexts(default="")  # this agent gets no others
         everyone = self._addresses()
         own = next(each for each in everyone if each.agent_id == session.agent_id)
 

@@ -18,7 +18,7 @@ from synapse_tui.events import EventBus, Notice, PeersChanged
 from synapse_tui.files import write_advice
 from synapse_tui.model import AgentSpec, AgentState
 from synapse_tui.process_times import process_name, process_start
-from synapse_tui.registry import Record, RecordChanges, Registry
+from synapse_tui.registry import RecordChanges, Registry, RegistryEntry
 
 log = logging.getLogger(__name__)
 
@@ -39,18 +39,18 @@ class PeerWatch:
         self,
         registry: Registry,
         events: EventBus,
-        own: Callable[[Sequence[Record]], None] = lambda _found: None,
+        own: Callable[[Sequence[RegistryEntry]], None] = lambda _found: None,
     ) -> None:
         self._registry = registry
         self._events = events
         self._own = own
-        self._records: tuple[Record, ...] = ()
+        self._records: tuple[RegistryEntry, ...] = ()
         self._trouble = ""
         """Error of the last reading; empty if it succeeded."""
         self._task: asyncio.Task[None] | None = None
 
     @property
-    def records(self) -> Sequence[Record]:
+    def records(self) -> Sequence[RegistryEntry]:
         return self._records
 
     def start(self) -> None:
@@ -101,7 +101,7 @@ class RecordKeeper:
     def __init__(self, registry: Registry, events: EventBus) -> None:
         self._registry = registry
         self._events = events
-        self._records: dict[str, Record] = {}
+        self._records: dict[str, RegistryEntry] = {}
         """Current records by agent id."""
         self._starting: set[str] = set()
         """Agents whose servers do not answer yet: until then they count as starting, whatever they show."""
@@ -112,7 +112,7 @@ class RecordKeeper:
     def add(self, session: AgentSession, spec: AgentSpec, *, project: Path, served: bool) -> None:
         if not served:
             self._starting.add(session.agent_id)
-        record = Record(
+        record = RegistryEntry(
             agent_id=session.agent_id,
             agent_type=session.agent_type,
             name=session.name,
@@ -167,14 +167,14 @@ class RecordKeeper:
             self._records[agent_id] = changed
             self._submit(agent_id, lambda: self._registry.update(agent_id, **changes))
 
-    def check(self, found: Sequence[Record]) -> None:
+    def check(self, found: Sequence[RegistryEntry]) -> None:
         """Rewrite records that other programs removed or damaged; `found` are our live records, just read."""
         right = {record.agent_id for record in found if self._stands(record)}
         for agent_id, record in self._records.items():
             if agent_id not in right:
                 self._submit(agent_id, functools.partial(self._registry.restore, record))
 
-    def _stands(self, found: Record) -> bool:
+    def _stands(self, found: RegistryEntry) -> bool:
         record = self._records.get(found.agent_id)
         return record is not None and all(getattr(found, name) == getattr(record, name) for name in _FOUND_BY)
 

@@ -18,10 +18,10 @@ from synapse_tui.a2a.problems import HttpProblem, answer_for
 from synapse_tui.a2a.signing import (
     SENDER_HEADER,
     SIGNATURE_HEADER,
+    SignatureCheck,
     SignatureChecker,
     SignedRequest,
     TokenVerifier,
-    Verdict,
 )
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.backoff import Backoff
@@ -111,7 +111,7 @@ class SpoolGateway:
         sender = request.headers.get(SENDER_HEADER, "")
         signature = request.headers.get(SIGNATURE_HEADER, "")
         verdict = self._checker.check(signed, sender=sender, signature=signature)
-        if verdict is not Verdict.VERIFIED:
+        if verdict is not SignatureCheck.VERIFIED:
             raise HttpProblem(
                 401,
                 f"signature_{verdict}",

@@ -35,7 +35,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
+class PickedRule:
     """The row chosen for a task, and the keywords that matched."""
 
     rule: Rule
@@ -76,10 +76,10 @@ class Rules:
                     problems.append((number, str(error)))
         return cls(tuple(rows), tuple(problems))
 
-    def pick(self, task: str) -> Pick:
+    def pick(self, task: str) -> PickedRule:
         """Return the row with the longest matching keyword, then the most matches, else the fallback row."""
         folded = fold(task)
-        fitting = [Pick(row, found) for row in self.rows if (found := _matches(row, folded))]
+        fitting = [PickedRule(row, found) for row in self.rows if (found := _matches(row, folded))]
         if not fitting:
             anything = next((row for row in self.rows if ANYTHING in row.keywords), None)
             if anything is None:
@@ -87,7 +87,7 @@ class Rules:
                     "no rule of delegation fits the task",
                     f"name the agent with `synapse send`, or add a row with the keyword {ANYTHING}",
                 )
-            return Pick(anything, ())
+            return PickedRule(anything, ())
         best = max(map(_weight, fitting))
         winners = [pick for pick in fitting if _weight(pick) == best]
         if len({fold(pick.rule.agent).removeprefix("@") for pick in winners}) > 1:
@@ -154,7 +154,7 @@ def _pattern(keyword: str) -> str:
     return f"{before}{re.escape(word)}{after}"
 
 
-def _weight(pick: Pick) -> tuple[int, int]:
+def _weight(pick: PickedRule) -> tuple[int, int]:
     return len(pick.matched[0]), len(pick.matched)
 
 
@@ -267,7 +267,7 @@ _UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class InstructionTexts:
     """The texts that an agent gets."""
 
     default: str = DEFAULT  # file for all types; empty for none
@@ -277,7 +277,7 @@ class Selection:
     file_safety: bool = False
 
     @classmethod
-    def of(cls, settings: Settings, agent_type: str) -> Selection:
+    def of(cls, settings: Settings, agent_type: str) -> InstructionTexts:
         key = f"instructions.{agent_type}"
         named = str(settings.values.get(key, ""))
         return cls(
@@ -308,7 +308,7 @@ class Composed:
 
 
 def compose(
-    selection: Selection, values: Mapping[str, str], folders: TextFolders, role: str = ""
+    selection: InstructionTexts, values: Mapping[str, str], folders: TextFolders, role: str = ""
 ) -> Composed:
     """Compose an agent's instructions; unusable files are omitted and reported as faults.
 
@@ -324,7 +324,7 @@ class _Composer:
         self._files: list[TextFile] = []
         self._faults: list[Fault] = []
 
-    def compose(self, selection: Selection, role: str) -> Composed:
+    def compose(self, selection: InstructionTexts, role: str) -> Composed:
         own = self._own(selection)
         whole = own is not None and own.text.startswith(HEADER)
         parts = [] if whole else [self._default(selection.default)]
@@ -341,7 +341,7 @@ class _Composer:
         text = "\n\n".join(filter(None, texts))
         return Composed(text, tuple(self._files), tuple(self._faults))
 
-    def _own(self, selection: Selection) -> TextFile | None:
+    def _own(self, selection: InstructionTexts) -> TextFile | None:
         if not selection.own or selection.own == selection.default:
             return None
         return self._find(selection.own, wanted=selection.own_wanted)

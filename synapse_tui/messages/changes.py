@@ -21,7 +21,7 @@ LIMIT = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class TaskSnapshot:
     task: Task  # its artifacts were sent as chunks before
 
 
@@ -42,7 +42,7 @@ class Chunk:
         return (Part(text=self.text),)
 
 
-TaskEvent = Snapshot | Chunk
+TaskEvent = TaskSnapshot | Chunk
 
 
 class Reader:
@@ -80,7 +80,7 @@ class Reader:
                 self._changed.clear()
                 await self._changed.wait()
         event = self._pending[0]
-        if isinstance(event, Snapshot) and event.task.state.final:
+        if isinstance(event, TaskSnapshot) and event.task.state.final:
             with contextlib.suppress(
                 HistoryError
             ):  # otherwise a killed host has reported what the next undoes
@@ -148,7 +148,7 @@ class Changes:
                 async with asyncio.timeout(seconds):
                     while not until(task):
                         event = await anext(reader)
-                        task = event.task if isinstance(event, Snapshot) else task
+                        task = event.task if isinstance(event, TaskSnapshot) else task
             return task
 
     def wanted(self, task_id: str) -> bool:
@@ -173,7 +173,7 @@ class Changes:
         if (sent := self._sent.get(task.id)) is not None:
             self._complete(sent, task)
             sent.task = task
-        self._put(Snapshot(task), task)
+        self._put(TaskSnapshot(task), task)
         if task.state.final:
             for reader in tuple(readers):
                 reader.close()
@@ -205,7 +205,7 @@ class Changes:
                 last=complete,
                 artifact=artifact if complete else None,
             )
-        yield Snapshot(task)
+        yield TaskSnapshot(task)
 
     def _so_far(self, task: Task) -> Task:
         sent = self._sent.get(task.id)
@@ -229,7 +229,7 @@ class Changes:
 
     def _put(self, event: TaskEvent, newest: Task) -> None:
         for reader in tuple(self._readers.get(newest.id, ())):
-            if reader.text or isinstance(event, Snapshot):
+            if reader.text or isinstance(event, TaskSnapshot):
                 reader.put(event, newest)
 
 
@@ -257,7 +257,7 @@ class Timer(Protocol):
         """Cancel the callback."""
 
 
-class Progress:
+class AnswerProgress:
     """Reads the answer of the running turn periodically while its task has readers.
 
     Sent is what two readings agree on, up to the row that may still grow, so that spinners and half-painted

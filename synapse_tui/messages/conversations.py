@@ -31,7 +31,7 @@ Kind = Literal["sent", "answer", "progress", "question", "note"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ConversationEntry:
     """A message or result; a new entry with the same key replaces it.
 
     Attributes:
@@ -69,7 +69,7 @@ class SavedConversation:
     context_id: str = ""
     opened: bool = False
     tasks: tuple[Task, ...] = ()
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[ConversationEntry, ...] = ()
     claimed: frozenset[str] = frozenset()
 
 
@@ -98,7 +98,7 @@ def external_task_row(project: str, task: Task, owner: str) -> dict[str, Any]:
     }
 
 
-def entry_row(project: str, alias: str, entry: Entry) -> dict[str, Any]:
+def entry_row(project: str, alias: str, entry: ConversationEntry) -> dict[str, Any]:
     values = asdict(entry)
     del values["growing"]
     return {**values, "text": sound(entry.text), "project": sound(project), "alias": alias}
@@ -123,9 +123,9 @@ def external_task_of(row: Mapping[str, Any]) -> Task:
     )
 
 
-def entry_of(row: Mapping[str, Any]) -> Entry:
+def entry_of(row: Mapping[str, Any]) -> ConversationEntry:
     names = ("key", "task_id", "kind", "text", "sender_id", "name")
-    return Entry(**{name: row[name] for name in names}, at=time_of(row["at"]))
+    return ConversationEntry(**{name: row[name] for name in names}, at=time_of(row["at"]))
 
 
 def time_of(value: datetime | str) -> datetime:

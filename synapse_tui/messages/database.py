@@ -53,10 +53,10 @@ from .records import (
     AgentKey,
     Batch,
     Change,
-    Delivery,
     Mark,
     Owed,
     Page,
+    PushDelivery,
     PushLeft,
     PushProtocol,
     PushState,
@@ -83,13 +83,13 @@ from .rows import (
     undelivered_of,
     watch_values,
 )
-from .search import Dialect
+from .search import SearchDialect
 from .tasks import make_cursor, mark_of, read_cursor
 
 log = logging.getLogger(__name__)
 
 
-def dialect_of(engine: Engine, naming: Naming) -> Dialect:
+def dialect_of(engine: Engine, naming: Naming) -> SearchDialect:
     if engine.dialect.name == "sqlite":
         from .search_sqlite import SqliteDialect  # noqa: PLC0415 - a database needs its own alone
 
@@ -257,7 +257,7 @@ def note_end(session: Session, row: TaskRow, now: datetime) -> None:
     event = f"task.{row.status}"
     for webhook in webhooks:
         if event in webhook.events:
-            made = Delivery(str(uuid4()), webhook.id, row.id, event, now, now, body="", subject=event)
+            made = PushDelivery(str(uuid4()), webhook.id, row.id, event, now, now, body="", subject=event)
             session.add(DeliveryRow(**_delivery_values(made)))
 
 
@@ -281,7 +281,7 @@ def _values(subscription: PushSubscription, owner: str) -> dict[str, Any]:
     return {**{name: sound_value(value) for name, value in values.items()}, "owner": owner}
 
 
-def _delivery_values(delivery: Delivery) -> dict[str, Any]:
+def _delivery_values(delivery: PushDelivery) -> dict[str, Any]:
     values = {name: sound_value(value) for name, value in dataclasses.asdict(delivery).items()}
     return {**values, "state": delivery.state.value}
 
@@ -294,8 +294,8 @@ def _subscription_of(row: SubscriptionRow) -> PushSubscription:
     return PushSubscription(agent_id=row.agent_name, protocol=protocol, events=events, **values)
 
 
-def _delivery_of(row: DeliveryRow) -> Delivery:
-    return Delivery(**row.model_dump(exclude={"state"}), state=PushState(row.state))
+def _delivery_of(row: DeliveryRow) -> PushDelivery:
+    return PushDelivery(**row.model_dump(exclude={"state"}), state=PushState(row.state))
 
 
 CONVERSATION_TABLES: Sequence[tuple[type[SQLModel], Sequence[str]]] = (
@@ -687,7 +687,7 @@ class Database:
                     session.delete(row)  # its agent is gone
             return _taken(session, [row for row in rows if row.persist or mine(row.owner)], self._owner)
 
-    def push_log(self, subscription_id: str, limit: int) -> list[Delivery]:
+    def push_log(self, subscription_id: str, limit: int) -> list[PushDelivery]:
         """Return the newest notifications to a receiver, newest first, without bodies."""
         with Session(self._opened()) as session:
             rows = session.exec(

@@ -17,7 +17,7 @@ from synapse_tui.messages.tasks import TaskStore, is_asked, question_of
 from synapse_tui.model import DeliveryState, ReplyState, Task, TaskState
 
 
-class Watch(Protocol):
+class WatchKeeper(Protocol):
     """Keeps a task open while it is watched; implemented by `watcher.Watcher`."""
 
     def begun(self, task: Task) -> None:
@@ -44,7 +44,7 @@ class TurnTasks:
 
 class FollowUps(TurnTasks):
     def __init__(
-        self, tasks: TaskStore, outbox: Outbox, watch: Watch, works_on: Callable[[str], bool]
+        self, tasks: TaskStore, outbox: Outbox, watch: WatchKeeper, works_on: Callable[[str], bool]
     ) -> None:
         self._tasks = tasks
         self._outbox = outbox

@@ -25,15 +25,15 @@ from .records import (
     AgentKey,
     Batch,
     Change,
-    Delivery,
+    OutboxPlace,
     Owed,
     Page,
-    Place,
+    PushDelivery,
     PushLeft,
     PushSubscription,
     Restored,
     Rows,
-    Snapshot,
+    SavedTask,
     TaskQuery,
 )
 from .tasks import WRITE_TIMEOUT, Journal
@@ -100,7 +100,7 @@ class History:
             self._wanted.set()
             self._worker = loop.create_task(self._work(), name="history")
 
-    def note(self, snapshot: Snapshot, change: Change, *, lazy: bool = False) -> None:
+    def note(self, snapshot: SavedTask, change: Change, *, lazy: bool = False) -> None:
         """Note a step of a task; a lazy one may wait for others."""
         self._pending.put(snapshot)
         if lazy:
@@ -110,7 +110,7 @@ class History:
             self._pending.step(change)
             self._wanted.set()
 
-    def place(self, task_id: str, place: Place | None) -> None:
+    def place(self, task_id: str, place: OutboxPlace | None) -> None:
         self._pending.places[task_id] = place
         self._wanted.set()
 
@@ -122,7 +122,7 @@ class History:
         self._pending.subscriptions[subscription_id] = subscription
         self._wanted.set()
 
-    def note_push(self, delivery: Delivery) -> None:
+    def note_push(self, delivery: PushDelivery) -> None:
         self._pending.push(delivery)
         self._wanted.set()
 
@@ -371,7 +371,7 @@ class AgentJournal(Journal):
         now = task.state, task.delivery
         taken = task.delivery is DeliveryState.SUBMITTED and (last is None or last[1] is not task.delivery)
         self._history.note(
-            Snapshot(
+            SavedTask(
                 self._key,
                 task,
                 task.updated_at if taken else None,
@@ -388,7 +388,7 @@ class AgentJournal(Journal):
             del self._last[task.id]
 
     def place(self, entry: OutboxEntry) -> None:
-        self._history.place(entry.task_id, Place(self._key, entry))
+        self._history.place(entry.task_id, OutboxPlace(self._key, entry))
 
     def leave(self, task_id: str) -> None:
         self._history.place(task_id, None)
@@ -453,7 +453,7 @@ class PushJournal:
             subscription = replace(subscription, project=self._project)
         self._history.note_subscription(subscription_id, subscription)
 
-    def note_delivery(self, delivery: Delivery) -> None:
+    def note_delivery(self, delivery: PushDelivery) -> None:
         self._history.note_push(delivery)
 
     async def flush(self) -> None:
@@ -472,7 +472,7 @@ class PushJournal:
             lambda database: database.webhooks_left(self._project, agent_id, goes_on=goes_on)
         )
 
-    async def log(self, subscription_id: str, limit: int) -> Sequence[Delivery]:
+    async def log(self, subscription_id: str, limit: int) -> Sequence[PushDelivery]:
         """Return the newest notifications to a receiver, newest first, without bodies."""
         return await self._history.read(lambda database: database.push_log(subscription_id, limit))
 

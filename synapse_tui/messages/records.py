@@ -58,7 +58,7 @@ class PushSubscription:
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class PushDelivery:
     id: str  # UUID; the same in every attempt
     subscription_id: str
     task_id: str
@@ -79,7 +79,7 @@ class PushLeft:
     """Unsent notifications of an earlier process."""
 
     subscriptions: tuple[PushSubscription, ...] = ()
-    deliveries: tuple[Delivery, ...] = ()  # oldest first
+    deliveries: tuple[PushDelivery, ...] = ()  # oldest first
     ended: tuple[Task, ...] = ()  # tasks that ended with their process, without a notification yet
     recovered: tuple[Task, ...] = ()  # tasks of notifications whose bodies are still to be written
 
@@ -107,7 +107,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class SavedTask:
     key: AgentKey
     task: Task
     submitted_at: datetime | None = None  # when the agent took it, if since the last batch
@@ -145,7 +145,7 @@ class Addressee:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OutboxPlace:
     key: AgentKey
     entry: OutboxEntry
 
@@ -156,15 +156,15 @@ Rows = dict[tuple[str, str], dict[str, Any]]
 
 @dataclass(slots=True)
 class Batch:
-    tasks: dict[str, Snapshot] = field(default_factory=dict)  # newest by task id
+    tasks: dict[str, SavedTask] = field(default_factory=dict)  # newest by task id
     # newest by task id; None if the message no longer waits
-    places: dict[str, Place | None] = field(default_factory=dict)
+    places: dict[str, OutboxPlace | None] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)  # in order
     # last steps that changed only the reason, by task id: consecutive ones are merged
     reasons: dict[str, Change] = field(default_factory=dict)
     watches: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # columns, by task id
     subscriptions: dict[str, PushSubscription | None] = field(default_factory=dict)  # None for removed ones
-    pushes: dict[str, Delivery] = field(default_factory=dict)  # notifications, newest by id
+    pushes: dict[str, PushDelivery] = field(default_factory=dict)  # notifications, newest by id
     rows: Rows = field(default_factory=dict)  # of conversations
 
     def __bool__(self) -> bool:
@@ -183,7 +183,7 @@ class Batch:
             self.push(delivery)
         self.rows.update(newer.rows)
 
-    def push(self, delivery: Delivery) -> None:
+    def push(self, delivery: PushDelivery) -> None:
         self.pushes.pop(delivery.id, None)
         self.pushes[delivery.id] = delivery
         if len(self.pushes) > MAX_PUSHES:
@@ -199,7 +199,7 @@ class Batch:
     def steps(self) -> list[Change]:
         return sorted([*self.changes, *self.reasons.values()], key=lambda change: change.time)
 
-    def put(self, snapshot: Snapshot) -> None:
+    def put(self, snapshot: SavedTask) -> None:
         old = self.tasks.get(snapshot.task.id)
         if old is not None and snapshot.submitted_at is None:
             snapshot = dataclasses.replace(snapshot, submitted_at=old.submitted_at)

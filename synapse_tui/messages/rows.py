@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from synapse_tui.content import Artifact, artifact_from_json, message_from_json, to_json
-from synapse_tui.messages.records import Addressee, Change, Place, Snapshot, Undelivered
+from synapse_tui.messages.records import Addressee, Change, OutboxPlace, SavedTask, Undelivered
 from synapse_tui.messages.recovery import Standing, after_end, parked_by
 from synapse_tui.model import DeliveryState, OutboxEntry, Parked, ReplyState, Sender, Task, TaskState
 
@@ -26,7 +26,7 @@ _PLAIN = [each.name for each in dataclasses.fields(Task) if each.name not in _CO
 """Fields of a task that never change and are stored as they are, in columns of their names."""
 
 
-def new_task(snapshot: Snapshot, owner: str) -> dict[str, Any]:
+def new_task(snapshot: SavedTask, owner: str) -> dict[str, Any]:
     task, key = snapshot.task, snapshot.key
     return {
         "agent_name": key.agent_id,
@@ -49,7 +49,7 @@ def new_task(snapshot: Snapshot, owner: str) -> dict[str, Any]:
     }
 
 
-def task_fields(snapshot: Snapshot, owner: str) -> dict[str, Any]:
+def task_fields(snapshot: SavedTask, owner: str) -> dict[str, Any]:
     task = snapshot.task
     fields: dict[str, Any] = {
         "id": task.id,
@@ -79,7 +79,7 @@ def task_fields(snapshot: Snapshot, owner: str) -> dict[str, Any]:
     return fields
 
 
-def place_values(place: Place) -> dict[str, Any]:
+def place_values(place: OutboxPlace) -> dict[str, Any]:
     return {
         "project": sound(place.key.project),
         "agent_name": place.key.agent_id,

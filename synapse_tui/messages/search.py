@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 
-__all__ = ["Count", "Dialect", "conditions", "folded", "runs_of", "terms_of"]
+__all__ = ["Count", "SearchDialect", "conditions", "folded", "runs_of", "terms_of"]
 
 _TERM = re.compile(r'"([^"]*)"|(\S+)')
 
@@ -54,7 +54,7 @@ class Count:
     last: datetime  # latest creation, aware
 
 
-class Dialect(Protocol):
+class SearchDialect(Protocol):
     can_search: bool
     """Whether the index can be used; otherwise texts are scanned. False until `prepare`."""
 

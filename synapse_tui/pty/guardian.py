@@ -24,7 +24,7 @@ from types import MappingProxyType
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import HandoverError
 
-from .guardian_process import IGNORED, Mark, ProcessKey, agent_of, read_row
+from .guardian_process import IGNORED, ProcessKey, ProcessMark, agent_of, read_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Guardian:
         self._python = python
         self.report = report
         self._process: subprocess.Popen[bytes] | AdoptedGuardian | None = None
-        self._leaders: dict[int, tuple[str, Mark | None]] = {}
+        self._leaders: dict[int, tuple[str, ProcessMark | None]] = {}
         self._unsent: list[bytes] = []
         self._failures = 0  # Consecutive exits of guardian processes
         self._started = 0.0  # Start of the last one, on the loop's clock
@@ -159,7 +159,7 @@ class Guardian:
     def pid(self) -> int | None:
         return self._process.pid if self._process is not None else None
 
-    def watch(self, leader: ProcessKey, agent: Mark | None) -> None:
+    def watch(self, leader: ProcessKey, agent: ProcessMark | None) -> None:
         """Have the guardian end this session, and all with the mark of its agent, when this process exits."""
         self._leaders[leader.pid] = (leader.start, agent)
         self._tell(*_lines(leader.pid, leader.start, agent))
@@ -254,7 +254,7 @@ class Guardian:
             self._unsent[:1] = [rest] if rest else []
 
 
-def _lines(pid: int, start: str, agent: Mark | None) -> tuple[bytes, bytes]:
+def _lines(pid: int, start: str, agent: ProcessMark | None) -> tuple[bytes, bytes]:
     mark = b"" if agent is None else agent.encode()
     return b"=%d %s\n" % (pid, mark), b"+%d %s\n" % (pid, start.encode())
 

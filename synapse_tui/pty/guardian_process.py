@@ -137,7 +137,7 @@ def parse_start(text: str) -> float:
     return float(words)
 
 
-class Mark(NamedTuple):
+class ProcessMark(NamedTuple):
     """The agent that started a process, from the process's environment."""
 
     agent_id: str  # SYNAPSE_AGENT_ID; empty for no agent
@@ -145,7 +145,7 @@ class Mark(NamedTuple):
     token: str = ""
     spool: str = ""  # SYNAPSE_SPOOL
 
-    def matches(self, other: Mark) -> bool:
+    def matches(self, other: ProcessMark) -> bool:
         """Whether both are the same agent: agents of two homes may have equal ids."""
         pairs = ((self.token, other.token), (self.spool, other.spool))
         return self.agent_id == other.agent_id and all(a == b or not (a and b) for a, b in pairs)
@@ -155,7 +155,7 @@ class Mark(NamedTuple):
         return "\t".join(word.encode("unicode_escape").decode() for word in self).encode()
 
     @classmethod
-    def decode(cls, line: str) -> Mark | None:
+    def decode(cls, line: str) -> ProcessMark | None:
         words = [word.encode().decode("unicode_escape") for word in line.split("\t")]
         return cls(*words) if words[0] and len(words) == len(cls._fields) else None
 
@@ -163,7 +163,7 @@ class Mark(NamedTuple):
 _NAMES = ("SYNAPSE_AGENT_ID", "SYNAPSE_TOKEN", "SYNAPSE_SPOOL")
 
 
-def mark_of(pid: int) -> Mark | None:
+def mark_of(pid: int) -> ProcessMark | None:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - pathlib doubles the start time
             words = file.read().split(b"\0")
@@ -176,7 +176,7 @@ def mark_of(pid: int) -> Mark | None:
     else:
         pairs = (word.decode(errors="replace").partition("=") for word in words if word[:8] == b"SYNAPSE_")
         environ = {name: value for name, _, value in pairs}
-    return Mark(*(environ.get(name, "") for name in _NAMES)) if _NAMES[0] in environ else None
+    return ProcessMark(*(environ.get(name, "") for name in _NAMES)) if _NAMES[0] in environ else None
 
 
 def _environ_by_psutil(pid: int) -> dict[str, str]:
@@ -189,14 +189,14 @@ def _environ_by_psutil(pid: int) -> dict[str, str]:
         return {}
 
 
-def agent_in(environ: Mapping[str, str]) -> Mark | None:
+def agent_in(environ: Mapping[str, str]) -> ProcessMark | None:
     """Return the agent that a child of this process with this environment leads, as `agent_of`."""
-    mark = Mark(*(os.fsencode(environ.get(name, "")).decode(errors="replace") for name in _NAMES))
+    mark = ProcessMark(*(os.fsencode(environ.get(name, "")).decode(errors="replace") for name in _NAMES))
     outer = mark_of(os.getpid())
     return None if not mark.agent_id or (outer is not None and mark.matches(outer)) else mark
 
 
-def agent_of(leader: ProcessKey) -> Mark | None:
+def agent_of(leader: ProcessKey) -> ProcessMark | None:
     """Return the agent led by this process; None for a program inside the agent of its parent."""
     row = read_row(leader.pid)
     mark = mark_of(leader.pid) if row is not None and row.key == leader else None
@@ -206,7 +206,7 @@ def agent_of(leader: ProcessKey) -> Mark | None:
     return None if outer is not None and mark.matches(outer) else mark
 
 
-def read_marks(table: Iterable[ProcessRow], since: float) -> dict[int, Mark]:
+def read_marks(table: Iterable[ProcessRow], since: float) -> dict[int, ProcessMark]:
     every = ((row.key.pid, mark_of(row.key.pid)) for row in table if parse_start(row.key.start) >= since)
     return {pid: mark for pid, mark in every if mark is not None}
 
@@ -215,14 +215,14 @@ class Family:
     def __init__(
         self,
         leaders: Iterable[ProcessKey],
-        agents: Iterable[tuple[Mark, ProcessKey]] = (),
+        agents: Iterable[tuple[ProcessMark, ProcessKey]] = (),
         known: Iterable[ProcessKey] = (),
     ) -> None:
         self._agents = [(mark, parse_start(key.start)) for mark, key in agents]
         self._roots = {*leaders, *known}
 
     def members(
-        self, table: Collection[ProcessRow], marks: Mapping[int, Mark] | None = None
+        self, table: Collection[ProcessRow], marks: Mapping[int, ProcessMark] | None = None
     ) -> set[ProcessKey]:
         ours, strangers = self._marked(table, marks)
         rows = {row.key.pid: row for row in table if row.key.pid > 1 and row.key.pid not in strangers}
@@ -243,7 +243,7 @@ class Family:
         return {rows[pid].key for pid in found if not rows[pid].zombie}
 
     def _marked(
-        self, table: Collection[ProcessRow], marks: Mapping[int, Mark] | None
+        self, table: Collection[ProcessRow], marks: Mapping[int, ProcessMark] | None
     ) -> tuple[set[int], set[int]]:
         ours: set[int] = set()
         strangers: set[int] = set()
@@ -302,10 +302,10 @@ def end_family(
             return
 
 
-class Watch:
+class FamilyWatch:
     def __init__(self) -> None:
         self.leaders: dict[int, ProcessKey] = {}
-        self._agents: dict[int, Mark | None] = {}
+        self._agents: dict[int, ProcessMark | None] = {}
         self._seen: dict[int, set[ProcessKey]] = {}
         self._partial = b""
 
@@ -317,7 +317,7 @@ class Watch:
                 continue
             pid = int(word)
             if line[:1] == b"=":
-                self._agents[pid] = Mark.decode(rest)
+                self._agents[pid] = ProcessMark.decode(rest)
             elif line[:1] == b"+":
                 self.leaders[pid] = ProcessKey(pid, rest)
                 if pid not in self._agents:
@@ -345,7 +345,7 @@ class Watch:
 
 
 def run(descriptor: int) -> None:
-    watch = Watch()
+    watch = FamilyWatch()
     while True:
         ready, _, _ = select.select([descriptor], [], [], RESCAN if watch.leaders else None)
         if not ready:

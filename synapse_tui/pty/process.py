@@ -21,7 +21,7 @@ from synapse_tui.errors import MessageError
 from synapse_tui.model import ExitStatus
 
 from .guardian import Guardian, Handle, check_handle
-from .guardian_process import STEP, Family, Mark, ProcessKey, agent_in, agent_of, start_time
+from .guardian_process import STEP, Family, ProcessKey, ProcessMark, agent_in, agent_of, start_time
 from .scheduler import ReadScheduler, read_available
 from .spawn import spawn
 
@@ -310,7 +310,7 @@ class PtyProcess:
     """
 
     def __init__(
-        self, pid: int, fd: int, guardian: Guardian | None = None, agent: Mark | None = None
+        self, pid: int, fd: int, guardian: Guardian | None = None, agent: ProcessMark | None = None
     ) -> None:
         self.pid = pid
         self.fd = fd

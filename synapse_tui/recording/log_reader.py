@@ -13,7 +13,7 @@ from synapse_tui.agents.raw_log import (
     LogRecord,
     Resized,
     TimesReader,
-    Written,
+    WrittenBytes,
     previous_path,
     times_path,
 )
@@ -65,7 +65,7 @@ class LogFile:
 
     def _of_record(self, record: LogRecord) -> Iterator[LogItem]:
         self._time = record.time
-        if isinstance(record, Written):
+        if isinstance(record, WrittenBytes):
             yield from self._bytes(record.offset + record.count)
             return
         if isinstance(record, Begun):

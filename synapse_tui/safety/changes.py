@@ -101,7 +101,7 @@ MAX_BYTES = 2_000_000  # larger files are compared by size and time only
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class FileSnapshot:
     exists: bool
     mark: tuple[int, int] = (0, 0)
     text: str | None = None  # None if it is too long or not text
@@ -113,21 +113,21 @@ class Difference:
     lines: str = ""  # changed lines; empty if unknown
 
 
-def take(path: Path) -> Snapshot:
+def take(path: Path) -> FileSnapshot:
     """Take a snapshot; an unreadable file counts as one without text."""
     try:
         status = path.stat()
     except OSError:
-        return Snapshot(exists=False)
+        return FileSnapshot(exists=False)
     mark = (status.st_size, status.st_mtime_ns)
     try:
         text = read_regular(path, MAX_BYTES).decode() if status.st_size <= MAX_BYTES else None
     except (OSError, UnicodeDecodeError):
         text = None
-    return Snapshot(exists=True, mark=mark, text=text)
+    return FileSnapshot(exists=True, mark=mark, text=text)
 
 
-def compare(before: Snapshot, now: Snapshot) -> Difference | None:
+def compare(before: FileSnapshot, now: FileSnapshot) -> Difference | None:
     """Return what was done to a file between two snapshots."""
     if not now.exists:
         return Difference(ChangeType.DELETE) if before.exists else None
@@ -141,7 +141,7 @@ def compare(before: Snapshot, now: Snapshot) -> Difference | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    files: Mapping[str, Snapshot]
+class ToolCall:
+    files: Mapping[str, FileSnapshot]
     task_id: str = ""  # task in which it began; empty for none
     intent: str = ""

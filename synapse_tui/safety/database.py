@@ -24,7 +24,7 @@ from synapse_tui.database.backend import Alive
 from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import BUSY, Location
 from synapse_tui.database.naming import FileNaming
-from synapse_tui.database.schema import Adopted, Step
+from synapse_tui.database.schema import SharedFile, Step
 from synapse_tui.errors import HistoryError
 
 from .locks import (
@@ -154,7 +154,7 @@ _BEFORE: Sequence[Step] = (
         "ALTER TABLE file_modifications ADD COLUMN file_name VARCHAR NOT NULL DEFAULT ''",
     ),
 )
-ADOPTED = Adopted(frozenset({"file_locks", "file_modifications"}), len(_BEFORE))  # files of the original
+ADOPTED = SharedFile(frozenset({"file_locks", "file_modifications"}), len(_BEFORE))  # files of the original
 _SHARED: Mapping[str, str] = {
     "file_locks": """CREATE TABLE file_locks (
         id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,

@@ -24,7 +24,7 @@ from synapse_tui.paths import make_project_folder
 from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.worktrees.trees import why_not_there
 
-from .changes import Call, Difference, Snapshot, compare, take
+from .changes import Difference, FileSnapshot, ToolCall, compare, take
 from .locks import (
     ChangeType,
     FileKeys,
@@ -169,7 +169,7 @@ MAX_NAMED = 15  # maximum changed files named to an agent
 class _Known:
     seen: int  # number of the last change that it knows
     files: set[str] = field(default_factory=set)  # files that it has read or written
-    calls: OrderedDict[str, Call] = field(default_factory=OrderedDict)  # running tool calls
+    calls: OrderedDict[str, ToolCall] = field(default_factory=OrderedDict)  # running tool calls
 
 
 class HookHandler:
@@ -257,7 +257,7 @@ class HookHandler:
             last = changes[0] if changes else None
             return denial_answer(event.dialect, denial(verdict.lock, self._clock(), last))
         files = await asyncio.to_thread(lambda: {key: take(path) for key, path in paths.items()})
-        known.calls[event.call] = Call(files, writer.task_id, writer.intent)
+        known.calls[event.call] = ToolCall(files, writer.task_id, writer.intent)
         while len(known.calls) > MAX_CALLS:
             known.calls.popitem(last=False)
         known.files.update(paths)
@@ -267,7 +267,7 @@ class HookHandler:
     async def _after(self, writer: Writer, event: HookEvent, known: _Known) -> None:
         paths = self._paths(event, event.writes)
         known.files.update(paths, self._paths(event, map(FileWrite, event.reads)))
-        call = known.calls.pop(event.call, Call({}))
+        call = known.calls.pop(event.call, ToolCall({}))
         lines = {key: write.lines for key, write in zip(paths, event.writes, strict=False) if write.lines}
         await self._record(writer, call, {"tool": event.tool}, lines)
         keys = list(dict.fromkeys([*paths, *call.files]))
@@ -278,7 +278,7 @@ class HookHandler:
     async def _record(
         self,
         writer: Writer,
-        call: Call,
+        call: ToolCall,
         about: Mapping[str, object],
         lines: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
@@ -302,7 +302,7 @@ class HookHandler:
             recorded = await self._locks.ask(functools.partial(_record, modification))
             self._events.publish(FileChanged(recorded))
 
-    def _differences(self, files: Mapping[str, Snapshot]) -> dict[str, Difference]:
+    def _differences(self, files: Mapping[str, FileSnapshot]) -> dict[str, Difference]:
         compared = {key: compare(before, take(self._keys.path(key))) for key, before in files.items()}
         return {key: difference for key, difference in compared.items() if difference is not None}
 

@@ -24,7 +24,7 @@ from .agents import AgentActions
 from .dialog import Confirm, Dialog, Report, describe
 from .messages import MessageActions
 from .new_agent import NewAgentActions
-from .palette import Offer, Palette, offers
+from .palette import Palette, PaletteEntry, offers
 from .questions import QuestionQueue, RestoreOffer, TrustQuestion
 from .shell import Shell
 
@@ -88,7 +88,7 @@ class ApplicationActions:
         self._app.ask(self._help)
 
     def action_palette(self) -> None:
-        def chosen(offer: Offer) -> None:
+        def chosen(offer: PaletteEntry) -> None:
             self._app.perform(*offer.action)
 
         self._app.ask(Palette(list(offers(self._app, self._messages.recipients()))), chosen)

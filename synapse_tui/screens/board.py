@@ -16,8 +16,8 @@ from synapse_tui.language import tr
 from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.terminal.render import parts
 from synapse_tui.widgets.agent_rows import Line
-from synapse_tui.widgets.board_drawing import Asked, Choice, Detail, Happening, Waiting
-from synapse_tui.widgets.board_model import Row, doing
+from synapse_tui.widgets.board_drawing import Asked, Detail, DialogOption, Happening, Waiting
+from synapse_tui.widgets.board_model import BoardRow, doing
 from synapse_tui.widgets.fit import Piece
 from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.states import delivery_mark, state_mark
@@ -29,7 +29,7 @@ from synapse_tui.worktrees.changes import LineCounter
 from .shell import Shell
 
 if TYPE_CHECKING:
-    from synapse_tui.agents.dialogs import Dialog
+    from synapse_tui.agents.dialogs import AgentDialog
     from synapse_tui.agents.session import AgentSession
     from synapse_tui.agents.state import Passage
     from synapse_tui.terminal import Line as TerminalLine
@@ -70,10 +70,10 @@ class BoardActions:
             arguments = ((session.name or agent_id) if session is not None else agent_id,)
         self._app.perform(action_id, *arguments)
 
-    def answer(self, asked: Asked, choice: Choice) -> None:
+    def answer(self, asked: Asked, choice: DialogOption) -> None:
         self._app.spawn(self._answer(asked, choice))
 
-    async def _answer(self, asked: Asked, choice: Choice) -> None:
+    async def _answer(self, asked: Asked, choice: DialogOption) -> None:
         agent_id = asked.agent_id
         try:
             outcome = await self._host.answer_dialog(agent_id, asked.serial, asked.fingerprint, choice.words)
@@ -87,14 +87,14 @@ class BoardActions:
 
     # What the board reads
 
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[BoardRow]:
         now = self._main.board.clock()
         views = [*self._main.agents, *self._main.not_started, *self._main.tab_bar.expected]
         self._count_changes(self._main.agents)
         alone = self._alone(self._main.agents)
         return [self._row(agent, now, alone) for agent in views]
 
-    def _row(self, agent: AgentView, now: float, alone: dict[Path, bool]) -> Row:
+    def _row(self, agent: AgentView, now: float, alone: dict[Path, bool]) -> BoardRow:
         state = agent.mark
         session = self._host.agents.get(agent.agent_id)
         seconds = max(0.0, now - agent.since) if agent.since else 0.0
@@ -111,7 +111,7 @@ class BoardActions:
             )
             if not what and agent.state is AgentState.READY and not _has_worked(session):
                 what = NEVER_ASKED
-        return Row(
+        return BoardRow(
             agent,
             state,
             what,
@@ -175,7 +175,7 @@ class BoardActions:
         binding = (dialog.serial, dialog.fingerprint) if dialog is not None else None
         return session.terminal.screen.tick, session.terminal.columns, session.terminal.lines, binding
 
-    def detail(self, row: Row) -> Detail:
+    def detail(self, row: BoardRow) -> Detail:
         session = self._host.agents.get(row.agent_id)
         if session is None:
             folder = short_path(row.agent.cwd) if row.agent.failed is not None else ""
@@ -309,16 +309,16 @@ def _tokens(count: int | None) -> str:
     return f"{count / 1e6:.1f}M tokens" if count >= 999_500 else f"{count / 1000:.0f}k tokens"
 
 
-def _asked(agent_id: str, dialog: Dialog) -> Asked:
+def _asked(agent_id: str, dialog: AgentDialog) -> Asked:
     lines = tuple(_drawn(dialog.lines[: len(dialog.body)]))
     choices = tuple(
-        Choice("y" if option.allows_once else "n" if option.denies else "", option.number, option.words)
+        DialogOption("y" if option.allows_once else "n" if option.denies else "", option.number, option.words)
         for option in dialog.options
     )
     return Asked(agent_id, dialog.serial, dialog.fingerprint, lines, choices)
 
 
-def _first_row(lines: Sequence[TerminalLine], dialog: Dialog) -> int:
+def _first_row(lines: Sequence[TerminalLine], dialog: AgentDialog) -> int:
     """Return the row of the screen at which a dialog begins; 0 if that is not found."""
     first = next((text.rstrip() for text in dialog.text if text.strip()), "")
     rows = [y for y, line in enumerate(lines) if line.text.rstrip() == first]

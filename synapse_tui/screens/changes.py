@@ -29,7 +29,7 @@ from synapse_tui.widgets.option_lists import Check, Choices
 from synapse_tui.widgets.text import plural, printable
 from synapse_tui.widgets.views import party
 from synapse_tui.worktrees import keep, merge
-from synapse_tui.worktrees.changes import Changes, FileDiff, read_changes
+from synapse_tui.worktrees.changes import FileDiff, FolderChanges, read_changes
 from synapse_tui.worktrees.trees import Repository, Worktree
 
 from .dialog import Confirm, Dialog, Form, label
@@ -97,7 +97,7 @@ class Review:
     def name(self) -> str:
         return self._app.label(self._agent_id)
 
-    async def read(self) -> Changes:
+    async def read(self) -> FolderChanges:
         changes = await asyncio.to_thread(read_changes, self.folder, os.environ)
         self.writers = await self._find_writers(changes.top) if changes.tree is None else {}
         return changes
@@ -195,7 +195,7 @@ class ChangesView(Dialog[str]):
     def __init__(self, review: Review) -> None:
         super().__init__(tr(f"Changes of {review.name}"))
         self._review = review
-        self._changes: Changes | None = None
+        self._changes: FolderChanges | None = None
         self._lines: list[Remark] = []  # of the shown rows, without what is said of them
 
     def body(self) -> ComposeResult:
@@ -428,7 +428,7 @@ class MergeForm(Form[str]):
         self.attempt(lambda: self._review.merge(commit, squash=squash))
 
 
-def about(changes: Changes) -> Content:
+def about(changes: FolderChanges) -> Content:
     """Return the lines above the files: branch, counts, and the forecast."""
     tree, files = changes.tree, changes.files
     where = (

@@ -371,8 +371,8 @@ class AddressInput(Input):
         event.prevent_default()
 
 
-class Hints(HintBar):
-    DEFAULT_CSS = "Hints.keys { background: $panel; margin-top: 1; }"
+class ComposerHints(HintBar):
+    DEFAULT_CSS = "ComposerHints.keys { background: $panel; margin-top: 1; }"
 
 
 class Composer(Form[str]):
@@ -403,7 +403,7 @@ class Composer(Form[str]):
                 yield Static(Content(tr("as you")), id="author")
             yield from self.body()
             yield Static("", classes="error", markup=False)
-            yield Hints(classes="keys")
+            yield ComposerHints(classes="keys")
 
     def body(self) -> ComposeResult:
         with Horizontal(id="receivers"):
@@ -462,10 +462,10 @@ class Composer(Form[str]):
             *(Hint("@", "file", "file"), Hint("^T", "template", "template")),
             *(Hint("Shift+Enter", "new line", "new_line"), Hint("Tab", "next field", "app.focus_next")),
         )
-        self.query_one(Hints).shown = (Hint("", text),) if text else keys
+        self.query_one(ComposerHints).shown = (Hint("", text),) if text else keys
 
-    @on(Hints.Pressed)
-    async def _hint_clicked(self, event: Hints.Pressed) -> None:
+    @on(ComposerHints.Pressed)
+    async def _hint_clicked(self, event: ComposerHints.Pressed) -> None:
         event.stop()
         await self.run_action(event.target)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from synapse_tui.language import tr
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState
 from synapse_tui.widgets.terminal_view import TerminalView
-from synapse_tui.widgets.tour import Page, Runs
+from synapse_tui.widgets.tour import Runs, TourPage
 
 from .shell import Shell
 from .tour import key_press
@@ -120,7 +120,7 @@ class Demo:
     # What scenes are made of
 
     def _caption(self, title: str, about: Runs, why: str = "") -> None:
-        self._main.tour_panel.page = Page(title, [about], why)
+        self._main.tour_panel.page = TourPage(title, [about], why)
 
     async def _read(self) -> None:
         await asyncio.sleep(READ_SECONDS)

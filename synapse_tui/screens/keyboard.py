@@ -44,7 +44,7 @@ DRAFT_SECONDS = 5.0  # after this, queued keys are delivered even if the compose
 _TAKING = frozenset({AgentState.READY, AgentState.PROCESSING})
 
 
-class Step(Enum):
+class KeyRole(Enum):
     """The role of a key with respect to the leader."""
 
     PASS = auto()  # none: handle it as usual
@@ -56,10 +56,10 @@ class Step(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class KeyDecision:
     """What to do with a key; `arguments` belong to the action or, for `UNKNOWN`, name the key."""
 
-    step: Step
+    step: KeyRole
     action: Action | None = None
     arguments: tuple[str, ...] = ()
 
@@ -74,26 +74,26 @@ class Leader:
         self.label = key_label(keymap.leader)
         self.key = textual_key(keymap.leader)
 
-    def take(self, key: str, character: str | None) -> Verdict:
+    def take(self, key: str, character: str | None) -> KeyDecision:
         if key.rpartition("+")[2] in MODIFIER_KEYS:
-            return Verdict(Step.WAIT if self.pending else Step.PASS)
+            return KeyDecision(KeyRole.WAIT if self.pending else KeyRole.PASS)
         if not self.pending:
             self.pending = key == self.key
-            return Verdict(Step.WAIT if self.pending else Step.PASS)
+            return KeyDecision(KeyRole.WAIT if self.pending else KeyRole.PASS)
         self.pending = False
         if key == self.key:
-            return Verdict(Step.LITERAL)
+            return KeyDecision(KeyRole.LITERAL)
         if key in ("escape", "ctrl+c"):
-            return Verdict(Step.CANCEL, self.keymap.by_leader_key(key))
+            return KeyDecision(KeyRole.CANCEL, self.keymap.by_leader_key(key))
         name = character if character and character.isprintable() else key
         action = self.keymap.by_leader_key(name)
         if action is None:
             literal = self.keymap.by_key(key) is not None or is_function_key(key)
-            return Verdict(Step.LITERAL if literal else Step.UNKNOWN, arguments=(name,))
-        return Verdict(Step.DO, action, (name,) if action.takes_key else ())
+            return KeyDecision(KeyRole.LITERAL if literal else KeyRole.UNKNOWN, arguments=(name,))
+        return KeyDecision(KeyRole.DO, action, (name,) if action.takes_key else ())
 
 
-class Kept(NamedTuple):
+class KeptInput(NamedTuple):
     """A key, a paste or a click that arrived too early.
 
     Attributes:
@@ -120,7 +120,7 @@ class Guide(Protocol):
         """Whether text that was typed at once must come key by key."""
 
 
-class Keyboard:
+class AppKeyboard:
     """Queues keys that arrive too early and dispatches those of the leader."""
 
     def __init__(self, app: Shell, questions: QuestionQueue) -> None:
@@ -128,7 +128,7 @@ class Keyboard:
         self._main = app.main
         self._questions = questions
         self.leader = Leader(app.keymap)
-        self._kept: list[Kept] = []
+        self._kept: list[KeptInput] = []
         self._opening = 0  # `expecting` calls in progress
         self._giving = self._looking = False
         self._since: dict[str, float] = {}  # when keys for an existing agent were queued
@@ -180,7 +180,7 @@ class Keyboard:
 
     def _takes_at_dialog(self, event: events.Event, screen: Dialog[Any]) -> bool:
         if isinstance(event, events.Key) and self._is_for_leader(event):
-            return self._lead(event, anywhere=False) not in (Step.PASS, Step.LITERAL)
+            return self._lead(event, anywhere=False) not in (KeyRole.PASS, KeyRole.LITERAL)
         # A key that arrives before the dialog's `Opened` message must not overtake earlier ones.
         if not screen.ready or any(kept.for_dialog for kept in self._kept):
             return self._keep_for_dialog(event, screen)
@@ -197,10 +197,10 @@ class Keyboard:
             if isinstance(event, TerminalKeyRelease):
                 return False
             step = self._lead(event)
-            if step is Step.PASS:
+            if step is KeyRole.PASS:
                 helped = self._acts(event) or self._asks_for_help(event)
                 return helped or self._guided(event) or self._without_agent(event)
-            return step is not Step.LITERAL
+            return step is not KeyRole.LITERAL
         if not self._over_hints(event):
             self.show_leader(pending=False)
             if isinstance(event, events.MouseDown):
@@ -212,7 +212,7 @@ class Keyboard:
         if isinstance(event, events.Key):
             self._main.settle()
             pressed = not isinstance(event, TerminalKeyRelease)
-            if pressed and self._lead(event) is Step.PASS and not self._acts(event):
+            if pressed and self._lead(event) is KeyRole.PASS and not self._acts(event):
                 self._main.board.press(event)
             return True
         if not self._over_hints(event):
@@ -274,21 +274,21 @@ class Keyboard:
         pending = self.leader.pending or event.key == self.leader.key
         return pending and not isinstance(event, TerminalKeyRelease)
 
-    def _lead(self, event: events.Key, *, anywhere: bool = True) -> Step:
+    def _lead(self, event: events.Key, *, anywhere: bool = True) -> KeyRole:
         """Process a key with the leader and run its action; in a dialog only some actions are allowed.
 
         Only `PASS` and `LITERAL` leave the key to other handlers.
         """
         verdict = self.leader.take(event.key, event.character)
         self._main.which_key.set_class(self.leader.pending and anywhere, "-pending")
-        if verdict.step is Step.DO and verdict.action is not None:
+        if verdict.step is KeyRole.DO and verdict.action is not None:
             if anywhere or verdict.action.anywhere:
                 self._app.perform(verdict.action.id, *verdict.arguments)
             else:
                 self._app.notice(f"{tr(verdict.action.title)}: close the dialog first, with Esc", "warning")
-        elif verdict.step is Step.CANCEL and verdict.action is not None and self._app.screen is self._main:
+        elif verdict.step is KeyRole.CANCEL and verdict.action is not None and self._app.screen is self._main:
             self._app.perform(verdict.action.id)
-        elif verdict.step is Step.UNKNOWN:
+        elif verdict.step is KeyRole.UNKNOWN:
             self._app.notice(f"{self.leader.label} {verdict.arguments[0]} is not a command", "warning")
         return verdict.step
 
@@ -386,7 +386,7 @@ class Keyboard:
             if early and sum(kept.early for kept in self._kept) >= MOST_EARLY:
                 self._too_many += 1
             else:
-                self._kept.append(Kept(event, early=early, agent_id=active))
+                self._kept.append(KeptInput(event, early=early, agent_id=active))
         if early and active:
             self._look_again()
 
@@ -396,7 +396,7 @@ class Keyboard:
         if screen.busy and (clicked or (isinstance(event, events.Key) and event.key == "escape")):
             self._take_for_dialog()
             return False
-        self._kept.append(Kept(event, for_dialog=True, clicked=screen if clicked else None))
+        self._kept.append(KeptInput(event, for_dialog=True, clicked=screen if clicked else None))
         return True
 
     def expecting(self, opening: Awaitable[None]) -> Awaitable[None]:
@@ -418,7 +418,7 @@ class Keyboard:
             self._kept = [kept for kept in self._kept if kept.for_dialog]
             self._report_dropped(early, tr("dropped: typed before an agent was open"))
 
-    def _report_dropped(self, dropped: Sequence[Kept], what: str) -> None:
+    def _report_dropped(self, dropped: Sequence[KeptInput], what: str) -> None:
         count = sum(not isinstance(kept.event, TerminalKeyRelease) for kept in dropped) + self._too_many
         self._too_many = 0
         if count:
@@ -437,7 +437,7 @@ class Keyboard:
                 return
             await self._app.on_event(kept.event)
 
-    def _take_for_dialog(self) -> list[Kept]:
+    def _take_for_dialog(self) -> list[KeptInput]:
         taken = [kept for kept in self._kept if kept.for_dialog and kept.clicked in (None, self._app.screen)]
         self._kept = [kept for kept in self._kept if not kept.for_dialog]
         return taken

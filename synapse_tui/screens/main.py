@@ -27,7 +27,7 @@ from synapse_tui.widgets.error_handling import FaultTolerant
 from synapse_tui.widgets.key_hints import WhichKey
 from synapse_tui.widgets.lock_panel import Look
 from synapse_tui.widgets.painting import WholeCompositor
-from synapse_tui.widgets.pane import Delivery, Pane
+from synapse_tui.widgets.pane import LastMessage, Pane
 from synapse_tui.widgets.sidebar import Sidebar, in_order
 from synapse_tui.widgets.terminal_view import SETTLE_TIME, TerminalView
 from synapse_tui.widgets.text import one_line, plural
@@ -320,7 +320,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             self.conversations.picture(each.agent_id) for each in others if each.external
         ]
 
-    def show_delivery(self, agent_id: str, delivery: Delivery) -> None:
+    def show_delivery(self, agent_id: str, delivery: LastMessage) -> None:
         pane = self.deck.pane(agent_id)
         if pane is not None:
             pane.delivery = delivery

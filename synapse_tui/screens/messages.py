@@ -26,7 +26,7 @@ from synapse_tui.messages.records import Change
 from synapse_tui.model import USER, DeliveryState, Task, TaskState
 from synapse_tui.widgets import views
 from synapse_tui.widgets.fit import pad, shorten
-from synapse_tui.widgets.pane import Delivery
+from synapse_tui.widgets.pane import LastMessage
 from synapse_tui.widgets.states import Mark, delivery_mark, step_mark
 from synapse_tui.widgets.text import answer_words, one_line, plural, printable
 from synapse_tui.widgets.views import commands_of, named, party, proof
@@ -171,14 +171,14 @@ class MessageActions:
         """Send a mention typed in an agent's pane; the pane's title shows the progress."""
         label = self._app.label(address)
         message = f"@{label} {one_line(text)}"
-        self._main.show_delivery(agent_id, Delivery(SENDING, tr(f"{label}: sending"), message=message))
+        self._main.show_delivery(agent_id, LastMessage(SENDING, tr(f"{label}: sending"), message=message))
 
         async def send() -> None:
             try:
                 receipts = await self._host.send(address, text, sender=agent_id, priority=priority)
             except Exception as error:
                 reason = error.message if isinstance(error, SynapseError) else tr("not sent")
-                self._main.show_delivery(agent_id, Delivery(FAILED, f"{label}: {reason}"))
+                self._main.show_delivery(agent_id, LastMessage(FAILED, f"{label}: {reason}"))
                 raise
             self._wrote_to(agent_id, receipts)
             self.follow(agent_id, receipts)
@@ -198,7 +198,7 @@ class MessageActions:
         draft = Draft((address,), text, priority)
         self._drafts.append(draft)
         self._kept.append((agent_id, draft))
-        self._main.show_delivery(agent_id, Delivery(KEPT, tr(f"{address}: kept until it is back")))
+        self._main.show_delivery(agent_id, LastMessage(KEPT, tr(f"{address}: kept until it is back")))
         self._app.notice(f"kept until {address} is back: writing a message opens it")
         self.send_kept()
 
@@ -235,11 +235,11 @@ class MessageActions:
         ago = self._main.sidebar.clock() - self._main.now().timestamp()
         self._main.show_delivery(agent_id, waiting(delivery_of(sent), sent, ago))
 
-    def sent_from(self, agent_id: str) -> list[Progress]:
+    def sent_from(self, agent_id: str) -> list[MessageProgress]:
         """Return the progress of the last message sent from a pane, per receiver; empty if there is none."""
         receipts = self._sent.get(agent_id, ())
         return [
-            Progress.of(receipt, self._app.label(receipt.target), self._tasks.get(receipt.task_id))
+            MessageProgress.of(receipt, self._app.label(receipt.target), self._tasks.get(receipt.task_id))
             for receipt in receipts
         ]
 
@@ -385,7 +385,7 @@ class MessageActions:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class MessageProgress:
     """The progress of a message to one agent.
 
     Attributes:
@@ -402,7 +402,7 @@ class Progress:
     task: Task | None = None
 
     @classmethod
-    def of(cls, receipt: Receipt, name: str, task: Task | None) -> Progress:
+    def of(cls, receipt: Receipt, name: str, task: Task | None) -> MessageProgress:
         if task is not None:
             settled = task.delivery is DeliveryState.DONE and task.state is TaskState.COMPLETED
             return cls(name, delivery_mark(task), task.reason, task.id, settled, task)
@@ -420,7 +420,7 @@ class Progress:
         return f"{self.name}: {self.mark.word}" + (f": {reason}" if reason else "")
 
 
-def summary(sent: Sequence[Progress], room: int) -> str:
+def summary(sent: Sequence[MessageProgress], room: int) -> str:
     whole = " · ".join(each.words for each in sent)
     if len(sent) == 1 or len(whole) <= room:
         return whole
@@ -431,20 +431,20 @@ def summary(sent: Sequence[Progress], room: int) -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.items())
 
 
-def delivery_of(sent: Sequence[Progress]) -> Delivery:
+def delivery_of(sent: Sequence[MessageProgress]) -> LastMessage:
     """Summarize a message for a pane's title, with a link to the task or to all receipts."""
     failed = [each for each in sent if each.mark.glyph == FAILED.glyph]
     open_ = [each for each in sent if not each.settled]
     first = (failed or open_ or sent)[0]
     several = len(sent) > 1
     linked = "" if several else first.task_id
-    return Delivery(first.mark, summary(sent, TITLE_ROOM), linked, settled=not open_, several=several)
+    return LastMessage(first.mark, summary(sent, TITLE_ROOM), linked, settled=not open_, several=several)
 
 
 _GIVEN = (DeliveryState.TYPING, DeliveryState.SUBMITTING, DeliveryState.SUBMITTED)
 
 
-def waiting(delivery: Delivery, sent: Sequence[Progress], offset: float) -> Delivery:
+def waiting(delivery: LastMessage, sent: Sequence[MessageProgress], offset: float) -> LastMessage:
     """Add what a pane shows of a message until its answer is there; `offset` leads to the screen's clock."""
     tasks = [each.task for each in sent if each.task is not None]
     if not tasks or delivery.settled or all(task.state.final for task in tasks):
@@ -459,7 +459,7 @@ def waiting(delivery: Delivery, sent: Sequence[Progress], offset: float) -> Deli
     )
 
 
-def progress_rows(sent: Sequence[Progress], width: int, now: datetime) -> Iterator[Row]:
+def progress_rows(sent: Sequence[MessageProgress], width: int, now: datetime) -> Iterator[Row]:
     """Yield two lines per receiver: name, progress, time; then the answer or the reason."""
     for each in sent:
         answer = one_line(answer_words(each.task)) if each.task is not None else ""

@@ -32,7 +32,7 @@ from synapse_tui.widgets.text import one_line, plural
 from synapse_tui.widgets.views import AgentView
 
 from .dialog import Dialog, EnterList, Form, describe, label
-from .keyboard import Keyboard
+from .keyboard import AppKeyboard
 from .questions import NotStarted
 from .shell import Shell
 
@@ -46,7 +46,7 @@ BUILT_IN = ("dummy", "shell")  # listed last and not preselected, since they are
 
 
 class NewAgentActions:
-    def __init__(self, app: Shell, keyboard: Keyboard) -> None:
+    def __init__(self, app: Shell, keyboard: AppKeyboard) -> None:
         self._app = app
         self._host = app.host
         self._main = app.main

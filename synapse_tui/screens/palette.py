@@ -56,7 +56,7 @@ WORD_WEIGHT = 0.5  # weight of a match in the additional words, relative to the 
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class PaletteEntry:
     """One line of the palette.
 
     Attributes:
@@ -75,7 +75,7 @@ class Offer:
     english: str = ""
 
 
-def offers(app: Shell, recipients: Sequence[Recipient]) -> Iterator[Offer]:
+def offers(app: Shell, recipients: Sequence[Recipient]) -> Iterator[PaletteEntry]:
     yield from _actions(app.keymap)
     leader = key_label(app.keymap.leader)
     for agent in app.main.agents:
@@ -83,30 +83,30 @@ def offers(app: Shell, recipients: Sequence[Recipient]) -> Iterator[Offer]:
         action = ("focus_agent", agent.agent_id)
         words = f"switch focus {agent.agent_id}"
         title = f"Go to {agent.label}"
-        yield Offer(tr(f"Go to {agent.label}"), action, agent.state_text, words, key, title)
+        yield PaletteEntry(tr(f"Go to {agent.label}"), action, agent.state_text, words, key, title)
     for each in recipients:
         title, words = f"Message to {each.address}", "send tell write"
-        yield Offer(
+        yield PaletteEntry(
             tr(f"Message to {each.address}"), ("compose", each.address), each.note, words, english=title
         )
     for title, name, about in _FILES:
-        yield Offer(title, (name,), about, "files lock locked safety modified history release")
+        yield PaletteEntry(title, (name,), about, "files lock locked safety modified history release")
     yield from _externals(app)
     yield from _waiting(app)
     for theme in THEMES:
         about = _THEME_NOTES.get(theme, "")
-        yield Offer(tr(f"Colours: {theme}"), ("keep_theme", theme), about, "theme colors appearance")
+        yield PaletteEntry(tr(f"Colours: {theme}"), ("keep_theme", theme), about, "theme colors appearance")
     for layout in (*LAYOUTS, *app.main.deck.layouts):
         about = _LAYOUT_NAMES.get(layout, tr("as you made it"))
-        yield Offer(
+        yield PaletteEntry(
             tr(f"Layout: {one_line(layout)}"), ("set_layout", layout), about, "arrange tile split panes"
         )
     for layout in app.main.deck.layouts:
         title = tr(f"Delete the layout {one_line(layout)}")
-        yield Offer(title, ("delete_layout", layout), words="arrange remove forget panes")
+        yield PaletteEntry(title, ("delete_layout", layout), words="arrange remove forget panes")
 
 
-def _actions(keymap: Keymap) -> Iterator[Offer]:
+def _actions(keymap: Keymap) -> Iterator[PaletteEntry]:
     leader = key_label(keymap.leader)
     for action in keymap.actions:
         if action.palette:
@@ -114,18 +114,18 @@ def _actions(keymap: Keymap) -> Iterator[Offer]:
             keys += [f"{leader} {leader_label(action)}"] if action.leader else []
             shown = "  ".join(keys)
             title, about = tr(action.title), tr(action.help)
-            yield Offer(title, (action.id,), about, action.words, shown, action.title)
+            yield PaletteEntry(title, (action.id,), about, action.words, shown, action.title)
 
 
-def _externals(app: Shell) -> Iterator[Offer]:
+def _externals(app: Shell) -> Iterator[PaletteEntry]:
     for agent in app.host.externals.agents:
         about = one_line(f"{agent.name}, {agent.protocol}, {agent.url}")
         for title, name in _EXTERNAL:
             words = "external a2a talk conversation"
-            yield Offer(title.format(agent.alias), (name, agent.alias), about, words)
+            yield PaletteEntry(title.format(agent.alias), (name, agent.alias), about, words)
 
 
-def _waiting(app: Shell) -> Iterator[Offer]:
+def _waiting(app: Shell) -> Iterator[PaletteEntry]:
     listing = app.main.sidebar.listing
     tasks = [task for task in listing.tasks if task.delivery in WAITING and not task.state.final]
     held = {task.target for task in tasks if task.delivery is DeliveryState.HELD}
@@ -133,17 +133,17 @@ def _waiting(app: Shell) -> Iterator[Offer]:
         if agent.agent_id in held:
             title = tr(f"Release messages to {agent.label}")
             about = tr("Those you held, and those from before a restart; not those that may have been sent.")
-            yield Offer(title, ("release_held", agent.agent_id), about, "outbox held hold")
+            yield PaletteEntry(title, ("release_held", agent.agent_id), about, "outbox held hold")
     for task in tasks[:MAX_WAITING]:
         text = shorten(" ".join(printable(task.text).split()), MESSAGE_CELLS)
         title = tr(f"Waiting for {app.label(task.target)}: {text}")
         place, mark = listing.places.get(task.id), delivery_mark(task)
         state = f"{mark.word} #{place[0]}" if place is not None else mark.word
         about = tr(f"{tr(one_line(task.reason)) or mark.word}. Enter: cancel, hold, release, send now.")
-        yield Offer(title, ("show", task.id), about, "outbox cancel hold release retry", state)
+        yield PaletteEntry(title, ("show", task.id), about, "outbox cancel hold release retry", state)
 
 
-def search(every: Sequence[Offer], query: str) -> list[tuple[Offer, Content]]:
+def search(every: Sequence[PaletteEntry], query: str) -> list[tuple[PaletteEntry, Content]]:
     """Return the matching offers, best first, with the matches highlighted."""
     if not query.strip():
         return [(offer, Content(offer.title)) for offer in every]
@@ -167,15 +167,15 @@ def _highlight(matcher: Matcher, title: str) -> Content:
     return content
 
 
-class Palette(Dialog[Offer]):
+class Palette(Dialog[PaletteEntry]):
     TITLE_TEXT: ClassVar[str] = "Commands"
     SUBTITLE: ClassVar[str] = "↑↓ choose · Enter runs it · Esc closes"
     AUTO_FOCUS = "#query"
 
-    def __init__(self, every: Sequence[Offer]) -> None:
+    def __init__(self, every: Sequence[PaletteEntry]) -> None:
         super().__init__()
         self._every = every
-        self._found: list[Offer] = []
+        self._found: list[PaletteEntry] = []
 
     def body(self) -> ComposeResult:
         yield SearchInput(id="query", placeholder=tr("search commands"), compact=True)
@@ -223,7 +223,7 @@ class Palette(Dialog[Offer]):
             self.dismiss(self._found[view.highlighted])
 
 
-def _row(offer: Offer, shown: Content, width: int) -> Content:
+def _row(offer: PaletteEntry, shown: Content, width: int) -> Content:
     if cell_len(offer.title) + cell_len(offer.keys) + 3 > width:
         return Content.assemble(" ", (shorten(offer.title, width - 2), "$ink"))
     gap = width - cell_len(offer.title) - cell_len(offer.keys) - 2

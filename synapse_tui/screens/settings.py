@@ -19,8 +19,8 @@ from synapse_tui.errors import ConfigError
 from synapse_tui.language import tr
 from synapse_tui.settings.files import (
     LAYER_WORDS,
-    Entry,
     Layer,
+    SettingEntry,
     SettingsFile,
     SettingsFiles,
     Survey,
@@ -49,7 +49,7 @@ LAYER_CELLS = max(map(cell_len, LAYER_WORDS.values()))
 LEAST_VALUE = 8  # cells left for a value before its sentence is shortened
 
 
-def sentence_row(entry: Entry, width: int, *, chosen: bool, by_name: bool, boxed: bool) -> Content:
+def sentence_row(entry: SettingEntry, width: int, *, chosen: bool, by_name: bool, boxed: bool) -> Content:
     """Return a setting as a sentence, or `by_name`; beneath, its key and origin if it is chosen.
 
     `boxed` puts the value into brackets, where its background cannot be seen.
@@ -78,12 +78,12 @@ def value_words(setting: Setting, value: object) -> str:
     return tr(text) if text == NOTHING else text
 
 
-def options_of(entry: Entry) -> tuple[str, ...]:
+def options_of(entry: SettingEntry) -> tuple[str, ...]:
     """Return the values to choose from; empty if the value is typed."""
     return BOOLEANS if entry.setting.kind == "boolean" else entry.setting.choices
 
 
-def option_row(entry: Entry, value: str) -> Content:
+def option_row(entry: SettingEntry, value: str) -> Content:
     now = value == value_text(entry.setting, entry.value)
     words = entry.setting.around(value)[1]
     return Content.assemble(
@@ -93,7 +93,7 @@ def option_row(entry: Entry, value: str) -> Content:
     )
 
 
-def about(entry: Entry, survey: Survey) -> Content:
+def about(entry: SettingEntry, survey: Survey) -> Content:
     setting = entry.setting
     default = one_line(value_words(setting, setting.default))
     hint = HINTS.get(setting.kind, "")
@@ -109,7 +109,7 @@ def about(entry: Entry, survey: Survey) -> Content:
     return Content("\n").join(lines)
 
 
-def says(entry: Entry, survey: Survey) -> Content:
+def says(entry: SettingEntry, survey: Survey) -> Content:
     parts: list[tuple[str, str]] = []
     if entry.origin == "environment":
         parts += [
@@ -134,7 +134,7 @@ def says(entry: Entry, survey: Survey) -> Content:
     return Content.assemble(*parts)
 
 
-def layer_row(entry: Entry, survey: Survey, layer: Layer, width: int, *, chosen: bool) -> Content:
+def layer_row(entry: SettingEntry, survey: Survey, layer: Layer, width: int, *, chosen: bool) -> Content:
     """Return a file to keep a setting in, and what it says; of a long path the end is shown."""
     now = one_line(value_words(entry.setting, entry.given[layer])) if layer in entry.given else ""
     tail = f"  {shorten(now, max(LEAST_VALUE, width // 3))}" if now else ""
@@ -147,12 +147,12 @@ def layer_row(entry: Entry, survey: Survey, layer: Layer, width: int, *, chosen:
     )
 
 
-def matching(entries: Sequence[Entry], query: str) -> list[Entry]:
+def matching(entries: Sequence[SettingEntry], query: str) -> list[SettingEntry]:
     words = query.casefold().split()
     return [entry for entry in entries if all(word in _text(entry) for word in words)]
 
 
-def _text(entry: Entry) -> str:
+def _text(entry: SettingEntry) -> str:
     value = value_text(entry.setting, entry.value)
     sentence = " ".join(entry.words)
     parts = (
@@ -228,11 +228,11 @@ class SettingsActions:
         self._app.notice(f"colours: {name}, {kept}")
 
 
-class Hints(HintBar):
+class SettingsHints(HintBar):
     EDGE = 2
 
 
-class Areas(Choices, can_focus=False):
+class Headings(Choices, can_focus=False):
     """The headings of settings; a click shows one."""
 
 
@@ -260,8 +260,8 @@ class SettingsScreen(Dialog[None]):
         self._appearance = appearance
         self._area: str = AREAS[0]
         self._survey: Survey | None = None
-        self._shown: list[Entry] = []
-        self._entry: Entry | None = None  # the one in the editor
+        self._shown: list[SettingEntry] = []
+        self._entry: SettingEntry | None = None  # the one in the editor
         self._places: list[Layer] = ["user"]
         self._first_text = ""
         self._watch: FileWatch | None = None
@@ -275,7 +275,7 @@ class SettingsScreen(Dialog[None]):
             yield Static("", id="problems", markup=False)
             with Horizontal(id="columns"):
                 rows = (Option(name, id=name) for name in self._areas)
-                yield Areas(*rows, id="areas", markup=False, compact=True)
+                yield Headings(*rows, id="areas", markup=False, compact=True)
                 yield Sentences(id="results", markup=False, compact=True)
                 with VerticalScroll(id="editor", can_focus=False):
                     yield Static("", id="sentence", markup=False)
@@ -289,7 +289,7 @@ class SettingsScreen(Dialog[None]):
                     yield EnterList(id="layer", markup=False, compact=True)
                     yield Static("", id="obstacle", markup=False)
             yield Static("", id="news", classes="faint", markup=False)
-            yield Hints(id="hints")
+            yield SettingsHints(id="hints")
 
     @property
     def _areas(self) -> tuple[str, ...]:
@@ -378,7 +378,7 @@ class SettingsScreen(Dialog[None]):
             keys = FINDING
         elif editing:
             keys = LINES_EDITING if entry is not None and entry.setting.kind in LINES else EDITING
-        self.query_one(Hints).shown = keys
+        self.query_one(SettingsHints).shown = keys
 
     @on(Input.Changed, "#query")
     def _searched(self) -> None:
@@ -414,7 +414,7 @@ class SettingsScreen(Dialog[None]):
             row = (("▌ ", "$accent"), (tr(name), "bold $ink")) if chosen else ("  ", (tr(name), "$muted"))
             areas.replace_option_prompt(name, Content.assemble(*row))
 
-    def _row(self, entry: Entry, *, chosen: bool) -> Content:
+    def _row(self, entry: SettingEntry, *, chosen: bool) -> Content:
         width = self.query_one("#results").scrollable_content_region.width
         by_name = self._area == ALL and not self._query
         return sentence_row(entry, max(width, 20), chosen=chosen, by_name=by_name, boxed=self._boxed)
@@ -424,7 +424,7 @@ class SettingsScreen(Dialog[None]):
         variables = self.app.theme_variables
         return self.app.no_color or variables["raised"] == variables["panel"]
 
-    def _marked(self) -> Entry | None:
+    def _marked(self) -> SettingEntry | None:
         option = self.query_one("#results", OptionList).highlighted_option
         key = option.id if option is not None else None
         return next((entry for entry in self._shown if entry.key == key), None)
@@ -481,7 +481,7 @@ class SettingsScreen(Dialog[None]):
         at = self.query_one("#layer", OptionList).highlighted
         return self._places[at if at is not None else 0]
 
-    def _show(self, entry: Entry) -> None:
+    def _show(self, entry: SettingEntry) -> None:
         assert self._survey is not None
         self._entry, setting, value = entry, entry.setting, entry.value
         field = self._field
@@ -509,7 +509,7 @@ class SettingsScreen(Dialog[None]):
         self._show_places()
         self.call_after_refresh(self._show_places)  # in the width that it then has
 
-    def _fill_choices(self, entry: Entry, field: OptionList) -> None:
+    def _fill_choices(self, entry: SettingEntry, field: OptionList) -> None:
         values = options_of(entry)
         field.clear_options()
         field.add_options(Option(option_row(entry, each), id=each) for each in values)
@@ -539,7 +539,7 @@ class SettingsScreen(Dialog[None]):
         if self._entry is not None:
             self._show_places()
 
-    def _show_obstacle(self, entry: Entry, now: Survey) -> None:
+    def _show_obstacle(self, entry: SettingEntry, now: Survey) -> None:
         text = now.obstacle(entry, self._layer)
         notice = self.query_one("#obstacle", Static)
         notice.update(Content.styled(f"▲ {text}" if text else "", "$needs"))
@@ -591,7 +591,7 @@ class SettingsScreen(Dialog[None]):
             return field.text
         return field.value if isinstance(field, Input) else ""
 
-    def _read(self, entry: Entry) -> object:
+    def _read(self, entry: SettingEntry) -> object:
         setting, field = entry.setting, self._field
         try:
             if isinstance(field, OptionList):
@@ -628,13 +628,15 @@ class SettingsScreen(Dialog[None]):
         if entry is not None and self._layer in entry.given:
             self._write(entry, lambda file: file.remove(entry.key))
 
-    def _write(self, entry: Entry, change: Callable[[SettingsFile], object]) -> None:
+    def _write(self, entry: SettingEntry, change: Callable[[SettingsFile], object]) -> None:
         if not self.busy:
             self.busy = True
             self._written = entry.key
             self.run_worker(self._work(entry, self._layer, change), exit_on_error=False)
 
-    async def _work(self, entry: Entry, layer: Layer, change: Callable[[SettingsFile], object]) -> None:
+    async def _work(
+        self, entry: SettingEntry, layer: Layer, change: Callable[[SettingsFile], object]
+    ) -> None:
         def work() -> tuple[Survey, str]:
             trouble = self._files().change(layer, change).trouble
             return survey(self._files()), trouble
@@ -665,13 +667,13 @@ class SettingsScreen(Dialog[None]):
         else:
             self.dismiss(None)
 
-    @on(Hints.Pressed)
-    async def _hint_clicked(self, event: Hints.Pressed) -> None:
+    @on(SettingsHints.Pressed)
+    async def _hint_clicked(self, event: SettingsHints.Pressed) -> None:
         event.stop()
         await self.run_action(event.target)
 
 
-def _outcome(entry: Entry, now: Survey, layer: Layer, trouble: str) -> str:
+def _outcome(entry: SettingEntry, now: Survey, layer: Layer, trouble: str) -> str:
     name = now.name(layer)
     if layer in entry.given:
         said = tr(f"{entry.key} is {value_words(entry.setting, entry.given[layer])} in {name}")

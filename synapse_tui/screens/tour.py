@@ -25,7 +25,7 @@ from synapse_tui.widgets.fit import Hint, pad
 from synapse_tui.widgets.states import delivery_mark
 from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import one_line
-from synapse_tui.widgets.tour import ROOMY, Page, Runs
+from synapse_tui.widgets.tour import ROOMY, Runs, TourPage
 
 from .messages import MessageActions
 from .new_agent import Find, NewAgentActions
@@ -63,7 +63,7 @@ class Phase(Enum):
 
 
 @dataclass(slots=True)
-class Step:
+class TourStep:
     """The step that is shown.
 
     Attributes:
@@ -91,7 +91,7 @@ class Tour:
         self._main = app.main
         self._messages = messages
         self._new_agents = new_agents
-        self._step: Step | None = None
+        self._step: TourStep | None = None
         self._known: Collection[str] = ()  # ids of the messages from before the step
         self._timer: Timer | None = None
         self._keys: list[events.Key] = []  # still to be typed for the person
@@ -153,7 +153,7 @@ class Tour:
     def _go(self, number: int) -> None:
         self._stop_typing()
         self._known = {task.id for task in self._host.tasks}
-        self._step = Step(number)
+        self._step = TourStep(number)
         if number == STEPS:
             self._write(ALICE, BOB, tr(REQUEST))
         elif number == INSTALL:
@@ -176,11 +176,11 @@ class Tour:
         if page != self._main.tour_panel.page:
             self._main.tour_panel.page = page
 
-    def _look_at_message(self, step: Step) -> None:
+    def _look_at_message(self, step: TourStep) -> None:
         if step.message is not None:
             step.phase = Phase.DONE if step.message.state.final else Phase.RUNS
 
-    def _look_at_draft(self, step: Step) -> None:
+    def _look_at_draft(self, step: TourStep) -> None:
         if step.phase is Phase.ASKS and not self._keys:
             drafts = (session for name in (ALICE, BOB) if (session := self._session(name)) is not None)
             step.receiver = next((session.name for session in drafts if session.reading().draft), "")
@@ -193,7 +193,7 @@ class Tour:
         if step.phase is Phase.RUNS and delivered:
             step.phase = Phase.DONE
 
-    def _look_at_dialog(self, step: Step) -> None:
+    def _look_at_dialog(self, step: TourStep) -> None:
         bob = self._session(BOB)
         asks = bob is not None and bob.report.state is AgentState.WAITING
         if step.phase is Phase.ASKS and asks:
@@ -203,7 +203,7 @@ class Tour:
         elif step.phase is Phase.RUNS and not asks:
             step.phase = Phase.DONE
 
-    def _news(self, step: Step) -> Iterator[Task]:
+    def _news(self, step: TourStep) -> Iterator[Task]:
         """The messages between the two since the step began, the newest first."""
         ids = {each.agent_id: each.name for each in self._host.agents.values()}
         for task in reversed(self._host.tasks):
@@ -268,7 +268,7 @@ class Tour:
         else:
             self._type_into(BOB if step.number == STEPS else step.receiver, [key_press(key)])
 
-    def _next(self, step: Step) -> None:
+    def _next(self, step: TourStep) -> None:
         if step.number == INSTALL:
             self.end()
             return
@@ -276,7 +276,7 @@ class Tour:
             self._main.go_to(alice.agent_id)  # so that the person is called to the other one
         self._go(step.number + 1)
 
-    def _do(self, step: Step) -> None:
+    def _do(self, step: TourStep) -> None:
         """Do the step for the person, or go on after it."""
         if step.number == INSTALL:
             self._copy(step)
@@ -319,14 +319,14 @@ class Tour:
 
     # Pages
 
-    def _page(self, step: Step) -> Page:
+    def _page(self, step: TourStep) -> TourPage:
         page = (self._hello, self._hold, self._dialog, self._install)[step.number - 1](step)
         hints = (*page.hints, *self._leaving(step))
         if step.number == INSTALL:
-            return Page(page.title, page.about, page.why, hints)
-        return Page(page.title, page.about, page.why, hints, step=step.number, of=STEPS)
+            return TourPage(page.title, page.about, page.why, hints)
+        return TourPage(page.title, page.about, page.why, hints, step=step.number, of=STEPS)
 
-    def _leaving(self, step: Step) -> list[Hint]:
+    def _leaving(self, step: TourStep) -> list[Hint]:
         """The hints that every step has; without its keys where those would go to an agent."""
         word = tr("close") if step.number == INSTALL else tr("end the tour")
         if self._is_free():
@@ -336,7 +336,7 @@ class Tour:
         way = f"{key_label(keymap.leader)} {leader_label(keymap.find('tour'))}"
         return [Hint(way, word, "escape")]
 
-    def _hello(self, step: Step) -> Page:
+    def _hello(self, step: TourStep) -> TourPage:
         title = tr("Let one write to the other")
         if step.phase is Phase.DONE:
             answered = step.message is not None and step.message.state is TaskState.COMPLETED
@@ -350,9 +350,9 @@ class Tour:
                 )
             else:
                 why = tr(f"In alice's pane, {way} shows what became of her last message.")
-            return Page(title, [[(said, _STRONG)]], why, self._doing(NEXT))
+            return TourPage(title, [[(said, _STRONG)]], why, self._doing(NEXT))
         if step.phase is Phase.RUNS and step.message is not None:
-            return Page(
+            return TourPage(
                 title, [_fate(step.message)], tr("bob gets it as soon as nothing else is going on there.")
             )
         about: Runs = [
@@ -361,14 +361,14 @@ class Tour:
             (tr(" and press Enter."), ""),
         ]
         why = tr("It is typed into bob's composer as soon as bob is free, and the answer comes back.")
-        return Page(title, [about], why, self._doing(tr("type it for me")))
+        return TourPage(title, [about], why, self._doing(tr("type it for me")))
 
-    def _hold(self, step: Step) -> Page:
+    def _hold(self, step: TourStep) -> TourPage:
         title = tr("Type while a message comes")
         if step.phase is Phase.DONE:
             about: Runs = [(tr("Your line went first, and the message right after it."), _STRONG)]
             why = tr("A message is typed only into an empty composer. What you write there is never touched.")
-            return Page(title, [about], why, self._doing(NEXT))
+            return TourPage(title, [about], why, self._doing(NEXT))
         if step.phase is Phase.RUNS:
             sender = _other(step.receiver)
             about = [
@@ -379,25 +379,25 @@ class Tour:
             word = tr("send your line")
             if not self._has_keyboard(step.receiver):
                 word = f"{word}, {_there(step.receiver)}"
-            return Page(title, [about], why, [Hint("Enter", word, "enter")])
+            return TourPage(title, [about], why, [Hint("Enter", word, "enter")])
         about = [(tr("Type a few words into one of the panes, "), ""), (tr("without Enter."), _STRONG)]
         why = tr("Meanwhile the other agent writes to this one, and you see what happens.")
-        return Page(title, [about], why, self._doing(tr("type it for me")))
+        return TourPage(title, [about], why, self._doing(tr("type it for me")))
 
-    def _dialog(self, step: Step) -> Page:
+    def _dialog(self, step: TourStep) -> TourPage:
         title = tr("An agent asks for permission")
         if step.phase is Phase.DONE:
             about: Runs = [(tr("Only your key answered it."), _STRONG)]
             why = tr("Messages wait while a dialog is open, and none of them answers it.")
-            return Page(title, [about], why, self._doing(NEXT))
+            return TourPage(title, [about], why, self._doing(NEXT))
         if step.phase is Phase.ASKS or step.message is None:
             held = step.message is not None and step.message.delivery is DeliveryState.HELD
             why = tr("It is held until bob's composer is empty.") if held else tr("One moment: bob reads it.")
-            return Page(title, [[(tr(f"alice asks bob: {tr(REQUEST)}."), "")]], why)
+            return TourPage(title, [[(tr(f"alice asks bob: {tr(REQUEST)}."), "")]], why)
         if not self._has_keyboard(BOB):
             way = self._app.keymap.way("next_waiting")
             about = [(tr("bob needs you"), "bold $needs"), (tr(": it may want to delete a folder.  "), "")]
-            return Page(
+            return TourPage(
                 title,
                 [[*about, (way, _KEY), (tr(" goes to the agent that asks."), "")]],
                 tr("The same stands in the bottom row, from wherever you are."),
@@ -411,7 +411,7 @@ class Tour:
             (tr(" does not."), ""),
         ]
         why = tr("Keys typed before the dialog opened do not count, so no answer is given by accident.")
-        return Page(title, [about], why, [Hint("1", "Yes", "1"), Hint("3", "No", "3")])
+        return TourPage(title, [about], why, [Hint("1", "Yes", "1"), Hint("3", "No", "3")])
 
     def _profiles(self) -> tuple[list[Profile], list[Profile]]:
         """Return the agents that can be installed, and those of them that are missing and have room."""
@@ -420,7 +420,7 @@ class Tour:
         missing = [each for each in profiles if self.find(each.command) is None]
         return profiles, missing if self._main.size.height >= ROOMY else missing[: len(FIRST)]
 
-    def _to_copy(self, step: Step) -> tuple[str, str]:
+    def _to_copy(self, step: TourStep) -> tuple[str, str]:
         """Return a command of the last page, and what it is called; each time it is copied, the next one."""
         _profiles, missing = self._profiles()
         if not missing:
@@ -428,14 +428,14 @@ class Tour:
         profile = missing[step.copied % len(missing)]
         return one_line(profile.install), tr(f"copy {profile.name}'s line")
 
-    def _copy(self, step: Step) -> None:
+    def _copy(self, step: TourStep) -> None:
         command, _word = self._to_copy(step)
         step.copied += 1
         self._app.copy_to_clipboard(command)
         self._app.notice(f"copied {command}")
         self.look()
 
-    def _install(self, step: Step) -> Page:
+    def _install(self, step: TourStep) -> TourPage:
         profiles, missing = self._profiles()
         way = self._app.keymap.way("new_agent")
         about: list[Runs] = [[(tr("alice and bob are scripts. Install an agent of your own:"), "")]]
@@ -446,7 +446,7 @@ class Tour:
                 *about[1:],
             ]
         why = tr(f"Then {way} opens it here, or run: {OPEN}")
-        return Page(tr("Your own agents"), about, why, self._doing(self._to_copy(step)[1]))
+        return TourPage(tr("Your own agents"), about, why, self._doing(self._to_copy(step)[1]))
 
     def _doing(self, word: str) -> list[Hint]:
         session = self._host.agents.get(self._main.active)

@@ -391,7 +391,7 @@ def attach(
     descriptors: tuple[int, int],
     *,
     on_line: Callable[[Line], None] = lambda _line: None,
-    on_silence: Callable[[Line], SilentHost] | None = None,
+    on_silence: Callable[[Line], SilentHostView] | None = None,
 ) -> Ended:
     """Lend the terminal to the host until either side ends it.
 
@@ -411,7 +411,7 @@ def attach(
             return Ended("lost")
 
 
-class SilentHost(Protocol):
+class SilentHostView(Protocol):
     """Informs a person at the terminal that the host does not answer, and takes the keys meanwhile."""
 
     def show(self) -> None: ...
@@ -437,7 +437,7 @@ class _Answers:
         self,
         connection: socket.socket,
         terminal: int,
-        on_silence: Callable[[Line], SilentHost] | None,
+        on_silence: Callable[[Line], SilentHostView] | None,
     ) -> None:
         self._connection = connection
         self._terminal = terminal
@@ -447,7 +447,7 @@ class _Answers:
         self._asked = 0.0
         """When the host was asked what it has not answered; 0 for nothing."""
         self._rests_until = 0.0
-        self._silent: SilentHost | None = None
+        self._silent: SilentHostView | None = None
         self._typed = b""
 
     @property

@@ -372,7 +372,7 @@ _NOTHING = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SettingEntry:
     """One setting with its current value.
 
     Attributes:
@@ -412,11 +412,11 @@ class Entry:
 class Survey:
     """All settings of a project, by area."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[SettingEntry, ...]
     files: Mapping[Layer, LayerView]
     problems: tuple[ConfigError, ...]
 
-    def find(self, key: str) -> Entry | None:
+    def find(self, key: str) -> SettingEntry | None:
         return next((entry for entry in self.entries if entry.key == key), None)
 
     def name(self, layer: Layer) -> str:
@@ -433,7 +433,7 @@ class Survey:
         """Return the files that may set a setting."""
         return [layer for layer in self.files if layer == "user" or setting.project]
 
-    def obstacle(self, entry: Entry, layer: Layer) -> str:
+    def obstacle(self, entry: SettingEntry, layer: Layer) -> str:
         """Return why a value given by a file is not in effect; empty if it is."""
         if entry.origin == "environment":
             return f"${entry.variable} in the environment overrides all files"
@@ -446,7 +446,7 @@ class Survey:
             return f"{self.name(winner)} overrides it: {value_text(entry.setting, entry.value)}"
         return ""
 
-    def _counts(self, entry: Entry, layer: Layer) -> bool:
+    def _counts(self, entry: SettingEntry, layer: Layer) -> bool:
         if entry.kept and entry.origin == layer:
             return True
         return layer in entry.given and self.files[layer].trusted
@@ -471,7 +471,7 @@ def survey(files: SettingsFiles) -> Survey:
         giver: Layer | None = next((each for each in views if each == origin), None)
         if giver is not None and given.get(giver, _NOTHING) != value:
             kept = _why_kept(settings, views[giver])
-        entries.append(Entry(setting, value, origin, given, kept))
+        entries.append(SettingEntry(setting, value, origin, given, kept))
     # A file view repeats problems of the settings, but without naming the value still in effect.
     problems = [*(each for view in views.values() for each in view.problems), *settings.problems]
     unique = {problem.message: problem for problem in problems}

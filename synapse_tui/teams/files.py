@@ -18,7 +18,7 @@ import yaml
 
 from synapse_tui.addresses import check_name
 from synapse_tui.agents.profiles.profile import MAX_FILE_BYTES, Origin
-from synapse_tui.agents.profiles.reader import Faults, Section, read_mapping
+from synapse_tui.agents.profiles.reader import Faults, ProfileSection, read_mapping
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError, TeamError, WorktreeError
 from synapse_tui.files import private_folder, read_own, read_regular, write_advice, write_private
@@ -165,7 +165,7 @@ class _Reader:
             self._untrusted[file.path] = file
         return data
 
-    def _agent(self, section: Section) -> AgentSpec:
+    def _agent(self, section: ProfileSection) -> AgentSpec:
         kind, name = section.text("kind"), section.text("name")
         if not kind:
             self._faults.add(section.node, "an agent needs a 'kind', such as claude")
@@ -186,7 +186,7 @@ class _Reader:
             role=self._role(section),
         )
 
-    def _role(self, section: Section) -> str:
+    def _role(self, section: ProfileSection) -> str:
         text, name = section.text("role"), section.text("role_file")
         if not name:
             return text.strip()

@@ -1,7 +1,7 @@
 """The terminal core on pyte: bytes in; damage, replies and events out; no I/O."""
 
 from .damage import Damage, Scroll
-from .dump import History, capture_history, newest_lines
+from .dump import TerminalSnapshot, capture_history, newest_lines
 from .events import (
     Bell,
     ClipboardSet,
@@ -35,7 +35,6 @@ __all__ = [
     "ColorsChanged",
     "CursorView",
     "Damage",
-    "History",
     "KeyEvent",
     "Line",
     "LineScrolled",
@@ -53,6 +52,7 @@ __all__ = [
     "Style",
     "Terminal",
     "TerminalEvent",
+    "TerminalSnapshot",
     "TitleChanged",
     "WorkingDirectory",
     "capture_history",

@@ -137,7 +137,7 @@ def paint_line(pen: Pen, line: Packed, columns: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class TerminalSnapshot:
     """A snapshot of all lines of a terminal, which any thread may render."""
 
     columns: int  # Width of the terminal
@@ -166,12 +166,12 @@ class History:
         yield from self.screen
 
 
-def capture_history(terminal: Terminal) -> History:
+def capture_history(terminal: Terminal) -> TerminalSnapshot:
     screen = terminal.screen
     lines = join_rows(screen.main_buffer.rows, screen.columns)
     if screen.on_alternate:
         lines += join_rows(screen.rows, screen.columns)
-    return History(screen.columns, screen.scrollback.entries(), lines, screen.table)
+    return TerminalSnapshot(screen.columns, screen.scrollback.entries(), lines, screen.table)
 
 
 def join_rows(rows: Iterable[Row], columns: int) -> list[Packed]:

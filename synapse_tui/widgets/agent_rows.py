@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from synapse_tui.git_changes import FolderChange
 from synapse_tui.language import tr
 
-from .board_model import Row
+from .board_model import BoardRow
 from .fit import Piece, fill, pad, shorten, width_of
 from .states import DONE, HELD, HOLDS, NEEDS_YOU, READY, STARTING, State, spinning
 from .text import since
@@ -53,7 +53,7 @@ def counts(agents: Mapping[State, int], *, words: bool = True) -> Line:
     return pieces
 
 
-def tall_row(row: Row, width: int, *, frame: int = 0) -> list[Line]:
+def tall_row(row: BoardRow, width: int, *, frame: int = 0) -> list[Line]:
     """Return glyph, name, kind and since when; beneath, what the agent asks or does, and what it changed."""
     right = [*_held(row), _since(row), Piece(" ")]
     glyph = _glyph(row, frame)
@@ -70,7 +70,7 @@ def tall_row(row: Row, width: int, *, frame: int = 0) -> list[Line]:
     return [first, second]
 
 
-def flat_row(row: Row, width: int, *, names: int, frame: int = 0) -> Line:
+def flat_row(row: BoardRow, width: int, *, names: int, frame: int = 0) -> Line:
     """Return an agent in a line, in columns; `names` is the width of the column of names."""
     word = [Piece(pad(row.state.short, WORD), _word_style(row))] if width >= ONE_LINE_WORD_FROM else []
     left = [
@@ -85,7 +85,7 @@ def flat_row(row: Row, width: int, *, names: int, frame: int = 0) -> Line:
     return fill(left, [*held, *small, _since(row), Piece(" ")], width)
 
 
-def name_column(rows: Sequence[Row], width: int) -> int:
+def name_column(rows: Sequence[BoardRow], width: int) -> int:
     most = LONGEST_NAME if width >= BESIDE else LONGEST_NAME_NARROW
     return min(max((cell_len(row.agent.label) for row in rows), default=0), most)
 
@@ -109,23 +109,23 @@ def _signed(sign: str, number: int) -> str:
     return f"{sign}{number}" if number else ""
 
 
-def _glyph(row: Row, frame: int) -> Piece:
+def _glyph(row: BoardRow, frame: int) -> Piece:
     return Piece(f"{spinning(row.state, frame)} ", f"${row.state.colour}")
 
 
-def _name_style(row: Row) -> str:
+def _name_style(row: BoardRow) -> str:
     return "bold $ink" if row.state.rank <= HOLDS.rank else "$ink"
 
 
-def _what_style(row: Row) -> str:
+def _what_style(row: BoardRow) -> str:
     return "$ink" if row.state.calls else "$muted"
 
 
-def _word_style(row: Row) -> str:
+def _word_style(row: BoardRow) -> str:
     return f"${row.state.colour}" if row.state.calls else "$faint"
 
 
-def _held(row: Row) -> Line:
+def _held(row: BoardRow) -> Line:
     """Return the answers that wait in its pane, and the messages that it holds."""
     agent = row.agent
     answers = [Piece(f"{DONE.glyph}{agent.answers:<2} ", "$done")] if agent.answers else []
@@ -133,6 +133,6 @@ def _held(row: Row) -> Line:
     return [*answers, *held]
 
 
-def _since(row: Row) -> Piece:
+def _since(row: BoardRow) -> Piece:
     text = "" if row.state is STARTING and not row.seconds else since(row.seconds)
     return Piece(f"{text:>{TIME}}", f"${row.state.colour}" if row.state.rank == 0 else "$faint")

@@ -17,8 +17,8 @@ from synapse_tui.language import tr
 from synapse_tui.model import AgentState
 
 from .agent_rows import Line
-from .board_drawing import CURSOR, Asked, BoardView, Choice, Detail, Happening, Memo, Readiness, draw
-from .board_model import BoardModel, Row
+from .board_drawing import CURSOR, Asked, BoardView, Detail, DialogOption, Happening, Memo, Readiness, draw
+from .board_model import BoardModel, BoardRow
 from .fit import Hint, Piece, width_of
 from .segment_bar import PieceWidget
 from .states import SPINNER_INTERVAL
@@ -52,10 +52,10 @@ class BoardSource(Protocol):
 
     project: str
 
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[BoardRow]:
         """Return a row for each agent."""
 
-    def detail(self, row: Row) -> Detail:
+    def detail(self, row: BoardRow) -> Detail:
         """Return what is shown of the chosen agent."""
 
     def picture_version(self, agent_id: str) -> object:
@@ -70,7 +70,7 @@ class BoardSource(Protocol):
     def perform(self, action_id: str, *arguments: str) -> None:
         """Run an action of the application."""
 
-    def answer(self, asked: Asked, choice: Choice) -> None:
+    def answer(self, asked: Asked, choice: DialogOption) -> None:
         """Answer a dialog, if it is still the one that was shown."""
 
 
@@ -360,7 +360,7 @@ class Board(PieceWidget, can_focus=True):
             self.model.step(_MOVES[command])
         self._look_at_chosen()
 
-    def _do_for(self, row: Row, source: BoardSource, command: str, character: str) -> None:
+    def _do_for(self, row: BoardRow, source: BoardSource, command: str, character: str) -> None:
         if command == "answer":
             self._answer(character)
         elif row.runs or command in (_ENDED_TOO if row.agent.failed is None else _FAILED_TOO):

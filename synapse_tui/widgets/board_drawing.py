@@ -18,7 +18,7 @@ from synapse_tui.git_changes import FolderChange
 from synapse_tui.language import tr
 
 from .agent_rows import BESIDE, Line, changed_columns, counts, flat_row, heading, name_column, tall_row
-from .board_model import Row
+from .board_model import BoardRow
 from .fit import ELLIPSIS, Hint, Piece, fill, hint_row, shorten, width_of
 from .states import HELD, State
 from .text import one_line, plural, since, wrap_words, wrapped_line
@@ -41,7 +41,7 @@ Readiness = Literal["ready", "resting", "changed", "sent", "hidden"]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class DialogOption:
     """An option of a dialog: the key that takes it besides its number, and the agent's own words."""
 
     key: str
@@ -57,7 +57,7 @@ class Asked:
     serial: int
     fingerprint: str
     lines: tuple[Line, ...] = ()
-    options: tuple[Choice, ...] = ()
+    options: tuple[DialogOption, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Detail:
         shared_with: Agents that work in the same folder, so that its changes may be theirs.
     """
 
-    row: Row
+    row: BoardRow
     about: tuple[str, ...] = ()
     screen: tuple[Line, ...] = ()
     asked: Asked | None = None
@@ -106,7 +106,7 @@ class BoardView:
     """All that the board shows."""
 
     project: str
-    rows: Sequence[tuple[Row, State]] = ()
+    rows: Sequence[tuple[BoardRow, State]] = ()
     counts: Mapping[State, int] = field(default_factory=dict)
     chosen: str = ""
     detail: Detail | None = None
@@ -243,11 +243,11 @@ def _scrolled(lines: list[Line], at: int, width: int, height: int) -> list[Line]
     return shown
 
 
-def _loudest(group: Sequence[tuple[Row, State]], head: str) -> State:
+def _loudest(group: Sequence[tuple[BoardRow, State]], head: str) -> State:
     return next(state for _row, state in group if state.heading == head)
 
 
-def _target(row: Row, line: Line, *, chosen: bool) -> Line:
+def _target(row: BoardRow, line: Line, *, chosen: bool) -> Line:
     target = f"agent:{row.agent_id}" if row.agent_id else ""
     if not chosen:
         return [Piece(" " * EDGE, "", target), *(_with(piece, piece.style, target) for piece in line)]

@@ -20,7 +20,7 @@ REST_SECONDS = 0.6  # without keys, after which rows may move
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BoardRow:
     """What the board and the sidebar show of an agent."""
 
     agent: AgentView
@@ -68,7 +68,7 @@ def doing(agent: AgentView, *, asks: str = "", answer: str = "", task: str = "")
     return agent.detail or task or agent.title
 
 
-def in_order(rows: Sequence[Row]) -> list[Row]:
+def in_order(rows: Sequence[BoardRow]) -> list[BoardRow]:
     """Sort by urgency, those that have been so for longest first."""
     return sorted(rows, key=lambda row: (row.state.rank, -row.seconds, row.agent.number))
 
@@ -77,22 +77,22 @@ class BoardModel:
     """The rows in the order in which they are shown, and the chosen one."""
 
     def __init__(self) -> None:
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, BoardRow] = {}
         self._places: list[tuple[str, State]] = []  # agent id, and the heading that it stands under
         self._gone: set[str] = set()
-        self._wanted: Sequence[Row] = ()
+        self._wanted: Sequence[BoardRow] = ()
         self._pressed = float("-inf")
         self._found = ""
         self.chosen = ""
 
     @property
-    def rows(self) -> Sequence[tuple[Row, State]]:
+    def rows(self) -> Sequence[tuple[BoardRow, State]]:
         """The rows that match what is looked for, each with its heading."""
         shown = [(self._rows[agent_id], state) for agent_id, state in self._places]
         return [each for each in shown if self._matches(each[0])] if self._found else shown
 
     @property
-    def chosen_row(self) -> Row | None:
+    def chosen_row(self) -> BoardRow | None:
         """The chosen row; None if there is none or its agent is gone."""
         return self._rows.get(self.chosen) if self.chosen not in self._gone else None
 
@@ -105,7 +105,7 @@ class BoardModel:
             counts[row.state] = counts.get(row.state, 0) + 1
         return counts
 
-    def show(self, rows: Sequence[Row], now: float) -> None:
+    def show(self, rows: Sequence[BoardRow], now: float) -> None:
         """Show rows; they keep their places until the user has pressed no key for a while."""
         self._wanted = rows
         new = {row.agent_id: row for row in rows}
@@ -179,7 +179,7 @@ class BoardModel:
         if ids and self.chosen not in ids:
             self.chosen = ids[0]
 
-    def _matches(self, row: Row) -> bool:
+    def _matches(self, row: BoardRow) -> bool:
         agent = row.agent
         return (
             self._found.casefold()

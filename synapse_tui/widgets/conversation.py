@@ -24,7 +24,7 @@ from textual.widgets import TextArea
 from synapse_tui.actions import PLACES, Place
 from synapse_tui.dataclass import dataclass
 from synapse_tui.language import tr
-from synapse_tui.messages.conversations import Entry
+from synapse_tui.messages.conversations import ConversationEntry
 from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
 
 from .error_handling import FaultTolerant
@@ -48,7 +48,7 @@ class ConversationModel:
     alias: str
     name: str = ""
     protocol: str = ""  # for display
-    entries: Sequence[Entry] = ()  # oldest first
+    entries: Sequence[ConversationEntry] = ()  # oldest first
     tasks: Sequence[Task] = ()  # oldest first
     labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     known: bool = True  # whether the agent is still in the registry
@@ -78,7 +78,7 @@ class ConversationModel:
     def mark(self) -> Mark:
         return state_mark(self.state[0])
 
-    def author(self, entry: Entry) -> str:
+    def author(self, entry: ConversationEntry) -> str:
         return party(entry.sender_id, self.labels) if entry.kind == "sent" else self.alias
 
 
@@ -89,14 +89,14 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ConversationLine:
     pieces: tuple[Run, ...] = ()  # the content after the indent
     indent: int = 0
     key: str = ""  # of the entry it belongs to, if any
 
 
 # cached lines by entry key, with the values they were made from
-Known = dict[str, tuple[object, tuple[Line, ...]]]
+Known = dict[str, tuple[object, tuple[ConversationLine, ...]]]
 
 
 class ConversationLines:
@@ -112,18 +112,18 @@ class ConversationLines:
         # task marks, by the key of the last message sent about the task
         self._marks = {last[task.id]: _task_mark(task) for task in model.tasks if task.id in last}
 
-    def all(self) -> list[Line]:
-        lines: list[Line] = []
-        before: Entry | None = None
+    def all(self) -> list[ConversationLine]:
+        lines: list[ConversationLine] = []
+        before: ConversationEntry | None = None
         for entry in self._model.entries:
             joined = before is not None and _belongs(before, entry)
             if not joined and lines:
-                lines.append(Line())
+                lines.append(ConversationLine())
             lines += self._entry(entry, headed=not joined)
             before = entry
         return lines
 
-    def _entry(self, entry: Entry, *, headed: bool) -> tuple[Line, ...]:
+    def _entry(self, entry: ConversationEntry, *, headed: bool) -> tuple[ConversationLine, ...]:
         author = self._model.author(entry)
         made_of = (entry, headed, self._width, self._marks.get(entry.key), author, self._day)
         known = self._known.get(entry.key)
@@ -131,19 +131,19 @@ class ConversationLines:
             known = self._known[entry.key] = (made_of, tuple(self._draw(entry, headed=headed)))
         return known[1]
 
-    def _draw(self, entry: Entry, *, headed: bool) -> Iterator[Line]:
+    def _draw(self, entry: ConversationEntry, *, headed: bool) -> Iterator[ConversationLine]:
         if entry.kind == "note":
             yield from _note_lines(entry, self._width)
         elif entry.kind == "sent":
             yield from self._own(entry)
         else:
             if headed:
-                yield Line(tuple(_head(self._model, entry, self._now)), 1, entry.key)
+                yield ConversationLine(tuple(_head(self._model, entry, self._now)), 1, entry.key)
             texts = wrapped(entry.text, min(self._width - 4, WIDEST))
             role: Role = entry.kind if entry.kind in ("progress", "question") else "text"
-            yield from (Line((Run(text, role),), 3, entry.key) for text in texts)
+            yield from (ConversationLine((Run(text, role),), 3, entry.key) for text in texts)
 
-    def _own(self, entry: Entry) -> Iterator[Line]:
+    def _own(self, entry: ConversationEntry) -> Iterator[ConversationLine]:
         width = self._width
         room = max(8, min(int(width * OWN_SHARE), WIDEST) - 2)
         texts = wrapped(entry.text, room)
@@ -153,18 +153,20 @@ class ConversationLines:
         tail = f"  {mark.glyph} {mark.word}" if mark is not None and width > 40 else ""
         indent = max(0, width - cell_len(head + tail) - 1)
         loud = mark is not None and mark.colour in ("fail", "needs")
-        yield Line((Run(head, "own-head"), Run(tail, "alert" if loud else "note")), indent, entry.key)
+        yield ConversationLine(
+            (Run(head, "own-head"), Run(tail, "alert" if loud else "note")), indent, entry.key
+        )
         for text in texts:
             filled = f" {text}{' ' * (box - 2 - cell_len(text))} "
-            yield Line((Run(filled, "own"),), max(0, width - box - 1), entry.key)
+            yield ConversationLine((Run(filled, "own"),), max(0, width - box - 1), entry.key)
 
 
-def _belongs(before: Entry, entry: Entry) -> bool:
+def _belongs(before: ConversationEntry, entry: ConversationEntry) -> bool:
     quiet = ("progress", "answer")
     return before.task_id == entry.task_id and before.kind in quiet and entry.kind in quiet and not entry.name
 
 
-def _head(model: ConversationModel, entry: Entry, now: datetime) -> Iterator[Run]:
+def _head(model: ConversationModel, entry: ConversationEntry, now: datetime) -> Iterator[Run]:
     asks = entry.kind == "question"
     yield Run(tr(f"{model.alias} asks") if asks else model.alias, "question" if asks else "head")
     if entry.name:
@@ -181,9 +183,9 @@ def _task_mark(task: Task) -> Mark:
     return mark
 
 
-def _note_lines(entry: Entry, width: int) -> Iterator[Line]:
+def _note_lines(entry: ConversationEntry, width: int) -> Iterator[ConversationLine]:
     for at, text in enumerate(wrapped(entry.text, max(8, min(width - 8, WIDEST)))):
-        yield Line((Run(f"{'  ' if at else '· '}{text}", "note"),), 3, entry.key)
+        yield ConversationLine((Run(f"{'  ' if at else '· '}{text}", "note"),), 3, entry.key)
 
 
 def clock_time(at: datetime, now: datetime) -> str:
@@ -227,7 +229,7 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
     def __init__(self, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         super().__init__()
         self.now = now
-        self._lines: list[Line] = []
+        self._lines: list[ConversationLine] = []
         self._made: ConversationModel | None = None  # the model that `_lines` shows
         self._keys: list[str] = []
         self._known: Known = {}

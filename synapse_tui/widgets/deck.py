@@ -23,7 +23,7 @@ from synapse_tui.language import tr
 
 from . import layout as trees
 from .error_handling import FaultTolerant
-from .layout import LAYOUTS, Axis, Direction, Layout, Node, Rule, Tile
+from .layout import LAYOUTS, Axis, Direction, Divider, Layout, Node, Tile
 from .pane import Pane
 from .segment_bar import SegmentBar
 from .text import one_line
@@ -77,7 +77,7 @@ class Deck(FaultTolerant, Container):
     active: var[str] = var("")
     empty: reactive[str] = reactive("")  # text shown if there are no panes; may have several lines
     main: var[str] = var("")  # agent id of the large pane in the `main` layout; empty for the first
-    dragged: var[Rule | None] = var(None)
+    dragged: var[Divider | None] = var(None)
 
     def __init__(self) -> None:
         super().__init__()
@@ -225,7 +225,7 @@ class Deck(FaultTolerant, Container):
         step = STEP[axis] if direction in ("right", "down") else -STEP[axis]
         return self._move(rule, step)
 
-    def _move(self, rule: Rule, cells: int) -> bool:
+    def _move(self, rule: Divider, cells: int) -> bool:
         before = self.shown(self.size)
         if before is None:
             return False
@@ -330,11 +330,11 @@ class Deck(FaultTolerant, Container):
 
     # The mouse
 
-    def _rules(self) -> list[Rule]:
+    def _rules(self) -> list[Divider]:
         node = self.shown(self.size)
         return trees.rules(node, *self.size) if node is not None else []
 
-    def _rule_at(self, event: events.MouseEvent) -> Rule | None:
+    def _rule_at(self, event: events.MouseEvent) -> Divider | None:
         x, y = event.screen_x - self.content_region.x, event.screen_y - self.content_region.y
         return next((rule for rule in self._rules() if Region(*_box(rule.tile)).contains(x, y)), None)
 

@@ -55,7 +55,7 @@ Path: TypeAlias = tuple[int, ...]  # of a split: the indices of the parts that l
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Divider:
     """What separates two parts of a split, and can be moved.
 
     Attributes:
@@ -109,7 +109,7 @@ def tiles(node: Node, width: int, height: int) -> dict[str, Tile]:
     return {part: tile for _, part, tile in _walk(node, Tile(0, 0, width, height)) if isinstance(part, str)}
 
 
-def rules(node: Node, width: int, height: int) -> list[Rule]:
+def rules(node: Node, width: int, height: int) -> list[Divider]:
     found = []
     for path, part, whole in _walk(node, Tile(0, 0, width, height)):
         if isinstance(part, str):
@@ -119,7 +119,7 @@ def rules(node: Node, width: int, height: int) -> list[Rule]:
                 line = Tile(tile.x - GAP, whole.y, GAP, whole.height)
             else:
                 line = Tile(whole.x, tile.y, whole.width, 1)
-            found.append(Rule(path, index, part.axis, line))
+            found.append(Divider(path, index, part.axis, line))
     return found
 
 
@@ -246,7 +246,7 @@ def even(node: Node) -> Node:
     return Split(node.axis, tuple(map(even, node.parts)), (1.0,) * len(node.parts))
 
 
-def rule_beside(node: Node, width: int, height: int, pane: str, axis: Axis) -> Rule | None:
+def rule_beside(node: Node, width: int, height: int, pane: str, axis: Axis) -> Divider | None:
     """Return the rule that the keys move: the one after the pane, or the one before the last pane."""
     found = [
         (path, part.parts)
@@ -261,7 +261,7 @@ def rule_beside(node: Node, width: int, height: int, pane: str, axis: Axis) -> R
     return next(rule for rule in rules(node, width, height) if (rule.path, rule.index) == (path, index))
 
 
-def move(node: Node, width: int, height: int, rule: Rule, cells: int) -> Node:
+def move(node: Node, width: int, height: int, rule: Divider, cells: int) -> Node:
     """Move a rule right or down as far as the two parts beside it allow; the others stay."""
     return _move(node, Tile(0, 0, width, height), rule.path, rule.index, cells)
 

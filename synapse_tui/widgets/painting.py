@@ -33,7 +33,7 @@ from synapse_tui.dataclass import dataclass
 from synapse_tui.driver import SynapseDriver
 from synapse_tui.terminal import Line, Scroll
 
-from .strips import Pens, Piece, Span, TerminalStrip, build_pieces, draw
+from .strips import Pens, Span, StripPiece, TerminalStrip, build_pieces, draw
 
 log = logging.getLogger(__name__)
 
@@ -476,7 +476,7 @@ class RowPainter:
             self._strips[row] = strip
         return strip
 
-    def _pieces(self, row: int, width: int) -> list[Piece]:
+    def _pieces(self, row: int, width: int) -> list[StripPiece]:
         if self._pens is None:
             self._pens = self._make_pens()
         self._pens.invert(self.inverted)

@@ -41,7 +41,7 @@ UNPROVED_HINT = tr("None of its hooks has run yet: it may write files that other
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class LastMessage:
     """State of the last message sent from the pane, by its agent or by the user."""
 
     mark: Mark
@@ -69,7 +69,7 @@ class PaneTitle(SegmentBar):
     agent: reactive[AgentView | None] = reactive(None)
     focused_pane: reactive[bool] = reactive(False)
     zoomed: reactive[bool] = reactive(False)
-    delivery: reactive[Delivery | None] = reactive(None)
+    delivery: reactive[LastMessage | None] = reactive(None)
     answer: reactive[AnswerView | None] = reactive(None)  # for which there is no room over the composer
     # scroll position or search; empty on the live screen
     scrolled: reactive[str] = reactive("")
@@ -155,7 +155,7 @@ class PaneTitle(SegmentBar):
             notes.append(Piece(f" {UNPROVED} ", "$held", WHY, UNPROVED_HINT))
         return notes
 
-    def _delivery(self, delivery: Delivery, room: int) -> Piece:
+    def _delivery(self, delivery: LastMessage, room: int) -> Piece:
         text = shorten(one_line(delivery.text), min(room - 4, 60))
         target = f"task:{delivery.task_id}" if delivery.task_id else LAST if delivery.several else ""
         failed = delivery.mark.glyph == "×"
@@ -248,7 +248,7 @@ class Pane(FaultTolerant, Widget, can_focus=False):
         task_id: str = ""
 
     agent: var[AgentView | None] = var(None)
-    delivery: var[Delivery | None] = var(None)
+    delivery: var[LastMessage | None] = var(None)
     answer: var[AnswerView | None] = var(None)  # to a message that was written here
     scrolled: var[str] = var("")
     zoomed: var[bool] = var(False)
@@ -310,7 +310,7 @@ class Pane(FaultTolerant, Widget, can_focus=False):
     def watch_in_focus(self, in_focus: bool) -> None:
         self._title.focused_pane = in_focus
 
-    def watch_delivery(self, delivery: Delivery | None) -> None:
+    def watch_delivery(self, delivery: LastMessage | None) -> None:
         self._show_sent(self._now)
         if self._forgetting is not None:
             self._forgetting.stop()

@@ -9,11 +9,10 @@ from textual import events
 from textual.keys import _character_to_key
 from textual.timer import Timer
 
-from synapse_tui.mention import MARKS, MentionInterceptor, Outcome, Pasted
+from synapse_tui.mention import MARKS, Intercepted, MentionInterceptor, Pasted
 from synapse_tui.terminal.input import KeyEvent, encode_input, encode_paste
 
-from .scroll_mode import Outcome as ScrollOutcome
-from .scroll_mode import ScrollMode
+from .scroll_mode import ScrollMode, ScrollOutcome
 
 if TYPE_CHECKING:
     from .terminal_view import TerminalView
@@ -82,7 +81,7 @@ class PaneKeys:
             self._interceptor.choose(index)
             self._show_mention()
 
-    def _follow(self, outcome: Outcome[KeyToken]) -> None:
+    def _follow(self, outcome: Intercepted[KeyToken]) -> None:
         for item in outcome.forward:
             if isinstance(item, Pasted):
                 self._send(encode_paste(item.text, self._view.session.terminal.modes))

@@ -160,7 +160,7 @@ class Selection:
         return first, Point(point.line, wide_end(line, point.column))
 
 
-class Outcome(Enum):
+class ScrollOutcome(Enum):
     STAY = auto()
     LEAVE = auto()
     COPY = auto()  # copy the selection, then leave
@@ -214,14 +214,14 @@ class ScrollMode:
         ways = (Hint("↑↓ PgUp", "scroll", "pageup"), Hint("/", "find", "/"), *found, Hint("v", "select", "v"))
         return (Hint("Esc", "done", "escape"), *ways)
 
-    def press(self, key: str, text: str) -> Outcome:
+    def press(self, key: str, text: str) -> ScrollOutcome:
         if self.prompt is not None:
             self._type(key, text)
-            return Outcome.STAY
+            return ScrollOutcome.STAY
         motion = self._motions.get(text) or self._motions.get(key)
         if motion is not None:
             motion()
-            return Outcome.STAY
+            return ScrollOutcome.STAY
         return self._command(key, text)
 
     def scroll(self, lines: int) -> None:
@@ -243,19 +243,19 @@ class ScrollMode:
         self.selection = None
         self._place(point)
 
-    def _command(self, key: str, text: str) -> Outcome:
+    def _command(self, key: str, text: str) -> ScrollOutcome:
         if key == "escape" and self.selection is not None:
             self.selection = None
         elif key in ("escape", "ctrl+c") or text == "q":
-            return Outcome.LEAVE
+            return ScrollOutcome.LEAVE
         elif key == "enter" or text == "y":
-            return Outcome.COPY if self.selection else Outcome.LEAVE
+            return ScrollOutcome.COPY if self.selection else ScrollOutcome.LEAVE
         elif text in ("v", "V"):
             self._toggle_selection(Unit.LINE if text == "V" else Unit.CELL)
         elif text == "/":
             self.prompt = ""
             self._origin = self.pointer
-        return Outcome.STAY
+        return ScrollOutcome.STAY
 
     def _toggle_selection(self, unit: Unit) -> None:
         if self.selection is not None:

@@ -28,7 +28,7 @@ from synapse_tui.model import DeliveryState, Task
 from synapse_tui.paths import tilde
 
 from .agent_rows import counts, tall_row
-from .board_model import Row, doing
+from .board_model import BoardRow, doing
 from .conversation import ConversationModel
 from .error_handling import FaultTolerant
 from .fit import Hint, Piece, line, shorten
@@ -76,7 +76,9 @@ def agent_row(agent: AgentView, width: int, now: float, *, active: bool, tall: b
     what = doing(agent) or short_path(agent.cwd)
     watch = agent.watch if what != agent.watch else ""
     unread = tr(f"{agent.unread} unread") if agent.unread else ""
-    row = Row(agent, agent.mark, " · ".join(filter(None, (watch, unread, what))), max(0.0, now - agent.since))
+    row = BoardRow(
+        agent, agent.mark, " · ".join(filter(None, (watch, unread, what))), max(0.0, now - agent.since)
+    )
     first, second = tall_row(row, width - 1)
     edge = Piece("▌" if active else " ", "$accent")
     lines = [first, second] if tall or active or row.state.calls else [first]

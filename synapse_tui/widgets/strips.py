@@ -109,7 +109,7 @@ class Look:
     link: str | None
 
 
-class Pen:
+class RunStyle:
     """The style of a run of cells, as escape sequences and for rich."""
 
     __slots__ = ("_look", "_rich", "link", "sgr", "style")
@@ -145,7 +145,7 @@ class Pens:
         self.colorless = no_color or color_system is None
         self._highlights = dict(DEFAULT_HIGHLIGHTS if highlights is None else highlights)
         self._ink, self._ground = defaults
-        self._pens: dict[tuple[int, Highlight], tuple[Style, Pen]] = {}
+        self._pens: dict[tuple[int, Highlight], tuple[Style, RunStyle]] = {}
         self._inverted = False
 
     def invert(self, inverted: bool) -> None:
@@ -153,7 +153,7 @@ class Pens:
             self._inverted = inverted
             self._pens.clear()
 
-    def pen(self, style: Style, highlight: Highlight = Highlight.NONE) -> Pen:
+    def pen(self, style: Style, highlight: Highlight = Highlight.NONE) -> RunStyle:
         # Keyed by id: styles are interned, and hashing them would be the largest cost. The style is stored
         # with the pen so that its id cannot be reused.
         key = (id(style), highlight)
@@ -166,9 +166,9 @@ class Pens:
         self._pens[key] = (style, pen)
         return pen
 
-    def _make(self, style: Style, highlight: Highlight) -> Pen:
+    def _make(self, style: Style, highlight: Highlight) -> RunStyle:
         look = self._look(style, highlight)
-        return Pen(style, look, None if self.colorless else self._system)
+        return RunStyle(style, look, None if self.colorless else self._system)
 
     def _look(self, style: Style, highlight: Highlight) -> Look:
         reverse = style.reverse != self._inverted
@@ -223,10 +223,10 @@ def _rich_style(style: Style, look: Look) -> RichStyle:
 Span = tuple[int, int, Highlight]  # first column, column after the last, highlight
 
 
-class Piece(NamedTuple):
+class StripPiece(NamedTuple):
     text: str  # encoded as in `terminal/cells.py`
     cells: int
-    pen: Pen
+    pen: RunStyle
 
 
 class TerminalStrip(Strip):
@@ -234,7 +234,7 @@ class TerminalStrip(Strip):
 
     __slots__ = ("_made", "column", "pieces")
 
-    def __init__(self, pieces: Sequence[Piece], cells: int, column: int) -> None:
+    def __init__(self, pieces: Sequence[StripPiece], cells: int, column: int) -> None:
         super().__init__((), cells)
         self.pieces = pieces
         self.column = column
@@ -278,10 +278,10 @@ class TerminalStrip(Strip):
         return self._render_cache
 
 
-def draw(pieces: Iterable[Piece], column: int) -> str:
+def draw(pieces: Iterable[StripPiece], column: int) -> str:
     """Return the output for pieces, starting at the cursor and ending with default attributes."""
     out: list[str] = []
-    pen: Pen | None = None
+    pen: RunStyle | None = None
     for text, cells, own in pieces:
         if own is not pen:
             if pen is not None and pen.link:
@@ -295,21 +295,21 @@ def draw(pieces: Iterable[Piece], column: int) -> str:
     return "".join(out)
 
 
-def build_pieces(line: Line | None, width: int, pens: Pens, spans: Sequence[Span] = ()) -> list[Piece]:
-    pieces: list[Piece] = []
+def build_pieces(line: Line | None, width: int, pens: Pens, spans: Sequence[Span] = ()) -> list[StripPiece]:
+    pieces: list[StripPiece] = []
     used = 0
     if line is not None:
         for text, style, cells in line.coded_runs():
-            pieces.append(Piece(text, cells, pens.pen(style)))
+            pieces.append(StripPiece(text, cells, pens.pen(style)))
             used += cells
     if used < width:
-        pieces.append(Piece(" " * (width - used), width - used, pens.pen(DEFAULT_STYLE)))
+        pieces.append(StripPiece(" " * (width - used), width - used, pens.pen(DEFAULT_STYLE)))
     elif used > width:
         pieces = list(_cut(pieces, 0, width))
     return _overlaid(pieces, spans, pens) if spans else pieces
 
 
-def _cut(pieces: Iterable[Piece], start: int, end: int) -> Iterator[Piece]:
+def _cut(pieces: Iterable[StripPiece], start: int, end: int) -> Iterator[StripPiece]:
     position = 0
     for piece in pieces:
         first, last = max(start - position, 0), min(end - position, piece.cells)
@@ -317,11 +317,11 @@ def _cut(pieces: Iterable[Piece], start: int, end: int) -> Iterator[Piece]:
         if last - first == piece.cells:
             yield piece
         elif first < last:
-            yield Piece(cut_cells(piece.text, first, last), last - first, piece.pen)
+            yield StripPiece(cut_cells(piece.text, first, last), last - first, piece.pen)
 
 
-def _overlaid(pieces: Sequence[Piece], spans: Sequence[Span], pens: Pens) -> list[Piece]:
-    out: list[Piece] = []
+def _overlaid(pieces: Sequence[StripPiece], spans: Sequence[Span], pens: Pens) -> list[StripPiece]:
+    out: list[StripPiece] = []
     position = 0
     for piece in pieces:
         edges = _edges(piece, position, spans)
@@ -334,7 +334,7 @@ def _overlaid(pieces: Sequence[Piece], spans: Sequence[Span], pens: Pens) -> lis
     return out
 
 
-def _edges(piece: Piece, position: int, spans: Sequence[Span]) -> list[int]:
+def _edges(piece: StripPiece, position: int, spans: Sequence[Span]) -> list[int]:
     edges = {0, piece.cells}
     wanted = sorted(edge - position for span in spans for edge in span[:2])
     inside = [edge for edge in wanted if 0 < edge < piece.cells]
@@ -350,7 +350,7 @@ def _highlight_at(column: int, spans: Sequence[Span]) -> Highlight:
     return Highlight.NONE
 
 
-def _segments(pieces: Iterable[Piece]) -> Iterator[Segment]:
+def _segments(pieces: Iterable[StripPiece]) -> Iterator[Segment]:
     """Yield segments padded or replaced so that rich measures the same width."""
     for piece in pieces:
         for text, cells, doubtful in parts(piece.text):

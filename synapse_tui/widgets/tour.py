@@ -24,7 +24,7 @@ Runs: TypeAlias = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class TourPage:
     """One page of the panel.
 
     Attributes:
@@ -45,7 +45,7 @@ class Page:
 class TourHead(SegmentBar):
     DEFAULT_CSS = "TourHead { background: $panel; }"
 
-    page: var[Page | None] = var(None)
+    page: var[TourPage | None] = var(None)
 
     def watch_page(self) -> None:
         self.refresh()
@@ -86,7 +86,7 @@ class TourPanel(FaultTolerant, Horizontal, can_focus=False):
     """
     ALLOW_SELECT: ClassVar[bool] = False
 
-    page: var[Page | None] = var(None)
+    page: var[TourPage | None] = var(None)
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class TourPanel(FaultTolerant, Horizontal, can_focus=False):
         self.set_class(lines < 22, "-low")
         self.set_class(lines < 18, "-lowest")
 
-    def watch_page(self, page: Page | None) -> None:
+    def watch_page(self, page: TourPage | None) -> None:
         self.set_class(page is not None, "-shown")
         self._head.page = page
         if page is not None:

@@ -265,7 +265,7 @@ class WorkspaceStore:
                 path.unlink(missing_ok=True)
 
     def save_scrollback(self, agent_id: str, data: bytes) -> None:
-        """Save the scrollback of an agent, a rendered `terminal.History`; long ones lose their oldest lines.
+        """Save the scrollback of an agent, a rendered `TerminalSnapshot`; long ones lose their oldest lines.
 
         Raises OSError if it could not be written; what was saved before is then unchanged.
         """

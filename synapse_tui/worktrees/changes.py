@@ -39,7 +39,7 @@ class FileDiff:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class FolderChanges:
     """All changes of a folder.
 
     Attributes:
@@ -59,7 +59,7 @@ class Changes:
     busy: str = ""
 
 
-def read_changes(folder: Path, environ: Mapping[str, str]) -> Changes:
+def read_changes(folder: Path, environ: Mapping[str, str]) -> FolderChanges:
     """Return what has changed in a folder, with new files; takes no lock of git's.
 
     Raises:
@@ -74,7 +74,7 @@ def read_changes(folder: Path, environ: Mapping[str, str]) -> Changes:
         git, now = repository.git.at(folder), snapshot(repository, folder)
         words = ("diff", "--no-ext-diff", "--no-textconv", *plain)
         files = _files(git.run(*words, "HEAD", now), git.run(*words, *counting, "HEAD", now))
-        return Changes(repository.top_of(folder), None, tuple(files), uncommitted)
+        return FolderChanges(repository.top_of(folder), None, tuple(files), uncommitted)
     trees = repository.trees()
     heads = snapshots(repository, trees)
     now = heads[tree.name]
@@ -83,7 +83,7 @@ def read_changes(folder: Path, environ: Mapping[str, str]) -> Changes:
     )
     found = forecast(repository, trees, heads)
     conflicts = tuple(each for each in found if tree.name in (each.one, each.other))
-    return Changes(tree.path, tree, tuple(files), uncommitted, conflicts, repository.busy(tree.path))
+    return FolderChanges(tree.path, tree, tuple(files), uncommitted, conflicts, repository.busy(tree.path))
 
 
 def _files(text: str, counts: str) -> Iterator[FileDiff]:

@@ -513,7 +513,7 @@ def _text(file: Path) -> str:
         return ""
 
 
-class _Mark(NamedTuple):
+class _TreeMark(NamedTuple):
     name: str
     branch: str
     onto: str
@@ -522,11 +522,11 @@ class _Mark(NamedTuple):
     top: str
 
 
-def _mark(gitdir: Path) -> _Mark | None:
+def _mark(gitdir: Path) -> _TreeMark | None:
     try:
         facts = json.loads((gitdir / MARK).read_text(encoding="utf-8"))
         words = [str(facts[key]) for key in ("name", "branch", "onto", "base")]
         made, top = float(facts["made"]), str(facts.get("top", ""))
-        return _Mark(words[0], words[1], words[2], words[3], made, top)
+        return _TreeMark(words[0], words[1], words[2], words[3], made, top)
     except (OSError, ValueError, KeyError, TypeError):
         return None

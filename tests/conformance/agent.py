@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from synapse_tui.a2a.signing import SignedRequest, signature_headers
 from synapse_tui.dummy import app as dummy
-from synapse_tui.dummy.app import Journal, Options
+from synapse_tui.dummy.app import JsonLinesFile, Options
 from synapse_tui.dummy.runner import TurnRunner
 from synapse_tui.dummy.terminal import Loop, Tty
 from tests.conformance.scenarios import Part, Turn, message_of, perform
@@ -112,7 +112,7 @@ def main(arguments: Sequence[str]) -> int:
     own, rest = parser.parse_known_args(arguments)
     server = OwnServer(os.environ)
 
-    def make(options: Options, tty: Tty, loop: Loop, journal: Journal) -> dummy.DummyApp:
+    def make(options: Options, tty: Tty, loop: Loop, journal: JsonLinesFile) -> dummy.DummyApp:
         app = dummy.DummyApp(options, tty, loop, journal)
         app.runner = ScriptedRunner(app, server, own.protocol, own.pace)
         return app

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from synapse_tui.registry import Record, Registry
+from synapse_tui.registry import Registry, RegistryEntry
 from tests.command_line import Result, call
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running
@@ -83,8 +83,8 @@ class Shell:
             "SYNAPSE_ENDPOINT": agent.endpoint,
         }
 
-    def register(self, agent: FakeAgent, **fields: object) -> Record:
-        record = Record(
+    def register(self, agent: FakeAgent, **fields: object) -> RegistryEntry:
+        record = RegistryEntry(
             agent.agent_id,
             agent.agent_type,
             agent.port,

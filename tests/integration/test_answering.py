@@ -14,7 +14,7 @@ import pytest_asyncio
 import synapse_tui
 from synapse_tui.agents.delivery import answering
 from synapse_tui.agents.delivery.answering import AnswerOutcome
-from synapse_tui.agents.dialogs import Dialog
+from synapse_tui.agents.dialogs import AgentDialog
 from synapse_tui.agents.profiles.profile import DialogRule
 from synapse_tui.model import AgentState, DeliveryState
 from tests.integration.session_rig import Rig, open_rig, with_profile
@@ -30,17 +30,17 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
         yield opened
 
 
-async def asked(rig: Rig, text: str = "%%perm:make all%%", *, old: bool = True) -> Dialog:
+async def asked(rig: Rig, text: str = "%%perm:make all%%", *, old: bool = True) -> AgentDialog:
     """Let the agent ask, and return its dialog; by default once it can be answered."""
     rig.send(text)
     await rig.state(AgentState.WAITING)
     return await shown(rig, old=old)
 
 
-async def shown(rig: Rig, *, old: bool = True, but: int = 0) -> Dialog:
+async def shown(rig: Rig, *, old: bool = True, but: int = 0) -> AgentDialog:
     """Return the dialog on the screen, another one than that of the number `but`."""
 
-    def found() -> Dialog | None:
+    def found() -> AgentDialog | None:
         dialog = rig.session.dialog
         if dialog is not None and dialog.serial == but:
             return None
@@ -48,11 +48,11 @@ async def shown(rig: Rig, *, old: bool = True, but: int = 0) -> Dialog:
         return dialog if not old or age >= answering.LOOK_FIRST else None
 
     dialog = await until(found, "a dialog")
-    assert isinstance(dialog, Dialog)
+    assert isinstance(dialog, AgentDialog)
     return dialog
 
 
-async def answer(rig: Rig, dialog: Dialog, words: str) -> AnswerOutcome:
+async def answer(rig: Rig, dialog: AgentDialog, words: str) -> AnswerOutcome:
     return await rig.session.answer_dialog(dialog.serial, dialog.fingerprint, words)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.process_times import process_name, process_start
-from synapse_tui.registry import Record
+from synapse_tui.registry import RegistryEntry
 from tests.integration.shell_kit import SYNAPSE, Shell
 
 CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
@@ -22,7 +22,7 @@ CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
 def live(shell: Shell, agent_id: str, kind: str, pid: int = 0) -> None:
     pid = pid or os.getpid()
     port = int(agent_id.rpartition("-")[2])
-    record = Record(
+    record = RegistryEntry(
         agent_id,
         kind,
         port,

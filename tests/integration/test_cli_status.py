@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from synapse_tui.model import AgentState, Sender, StateReport
-from synapse_tui.registry import Record
+from synapse_tui.registry import RegistryEntry
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running
 from tests.integration.shell_kit import Shell
@@ -33,7 +33,7 @@ async def claude(shell: Shell) -> AsyncIterator[FakeAgent]:
         yield agent
 
 
-def dead(shell: Shell, agent: FakeAgent) -> Record:
+def dead(shell: Shell, agent: FakeAgent) -> RegistryEntry:
     record = shell.registry.get(agent.agent_id)
     assert record is not None
     gone = replace(

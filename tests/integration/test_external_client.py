@@ -16,7 +16,7 @@ from synapse_tui.a2a.external.discovery import find_agent
 from synapse_tui.a2a.external.peer import (
     Budget,
     Outgoing,
-    Pace,
+    ReadLimit,
     TaskUpdate,
     text_of,
     text_of_message,
@@ -57,7 +57,7 @@ async def found(
 
 
 async def told(agent: ExternalAgent, text: str, **more: str) -> list[TaskUpdate]:
-    peer = await open_peer(agent, {"TOKEN": "secret"}, Budget(Pace()))
+    peer = await open_peer(agent, {"TOKEN": "secret"}, Budget(ReadLimit()))
     updates: list[TaskUpdate] = []
 
     async def emit(update: TaskUpdate) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.content import Part, TaskMessage, artifact_id
-from synapse_tui.messages.changes import Chunk, Reader, Snapshot, TaskEvent
+from synapse_tui.messages.changes import Chunk, Reader, TaskEvent, TaskSnapshot
 from synapse_tui.model import DeliveryState, MessageRequest, Reply, Sender, Task, TaskState
 from tests.integration.session_rig import Rig, open_rig, until
 from tests.waiting import PATIENCE
@@ -53,7 +53,7 @@ async def test_readers_see_the_answer_grow_and_end_with_the_task(rig):
     events, others = await asyncio.gather(collect(first), collect(second))
     assert all(mine is its for mine, its in zip(events, others, strict=True))
     final = events[-1]
-    assert isinstance(final, Snapshot)
+    assert isinstance(final, TaskSnapshot)
     assert final.task.state is TaskState.COMPLETED
     chunks = [event for event in events if isinstance(event, Chunk)]
     assert len(chunks) >= 3, "in pieces, while it was written"
@@ -81,7 +81,7 @@ async def test_a_message_to_a_working_task_is_another_turn_of_it(rig):
     events = await collect(reader)
     last = [event.artifact_id for event in events if isinstance(event, Chunk) and event.last]
     assert last == ["artifact-1", "artifact-2"]
-    states = [event.task.state for event in events if isinstance(event, Snapshot)]
+    states = [event.task.state for event in events if isinstance(event, TaskSnapshot)]
     assert states[-1] is TaskState.COMPLETED
     assert set(states[:-1]) == {TaskState.WORKING}
 
@@ -94,7 +94,7 @@ async def test_cancel_takes_the_waiting_messages_too(rig):
     assert canceled.state is TaskState.CANCELED
     assert rig.session.tasks.get(own.id).state is TaskState.CANCELED
     assert len(rig.session.outbox) == 0
-    states = [event.task.state for event in await collect(reader) if isinstance(event, Snapshot)]
+    states = [event.task.state for event in await collect(reader) if isinstance(event, TaskSnapshot)]
     assert TaskState.COMPLETED not in states, "its message that goes did not end it"
     await rig.ready()
     assert len(typed(rig)) == 1

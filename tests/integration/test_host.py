@@ -39,7 +39,7 @@ from synapse_tui.model import (
     Task,
     TaskState,
 )
-from synapse_tui.registry import Record, Registry
+from synapse_tui.registry import Registry, RegistryEntry
 from synapse_tui.widgets.views import view_agents
 from tests.integration.host_kit import make_host, open_published, open_ready, records, running
 from tests.waiting import PATIENCE, until
@@ -136,7 +136,7 @@ async def test_a_message_that_names_an_agent_of_another_host_says_where_that_is(
 ) -> None:
     (agent,) = await open_published(host, "one")
     always = 1  # a process that runs, and is not this one
-    other = Record("synapse-codex-8120", "codex", 8120, "http://127.0.0.1:8120", always)
+    other = RegistryEntry("synapse-codex-8120", "codex", 8120, "http://127.0.0.1:8120", always)
     Registry(host.paths.registry).register(dataclasses.replace(other, project=str(host.project)))
     await until(lambda: [each for each in host.addresses() if each.agent_id == other.agent_id])
     async with httpx.AsyncClient(timeout=PATIENCE) as client:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.a2a.access import REFRESH, Caller
+from synapse_tui.a2a.access import REFRESH, RequestOrigin
 from synapse_tui.a2a.peers import Owner
 from synapse_tui.a2a.problems import HttpProblem
 from synapse_tui.errors import ConfigError
@@ -75,7 +75,7 @@ async def test_a_file_that_lost_its_end_takes_no_key_away(tmp_path: Path, left: 
     following.listeners.append(reach.follow)
     following.start()
     access = reach.access
-    stranger = Caller(near=True, owner=Owner.OURS)
+    stranger = RequestOrigin(near=True, owner=Owner.OURS)
 
     file.write_text(left)
     now += REFRESH

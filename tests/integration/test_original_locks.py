@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.process_times import process_start
-from synapse_tui.registry import Record
+from synapse_tui.registry import RegistryEntry
 from tests.integration.shell_kit import Result, Shell
 
 CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
@@ -134,7 +134,7 @@ def live(shell: Shell, agent_id: str, pid: int) -> None:
     folder = str(shell.folder)
     started = process_start(pid) or 0.0
     shell.registry.register(
-        Record(
+        RegistryEntry(
             agent_id,
             kind,
             port,

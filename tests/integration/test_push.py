@@ -23,7 +23,7 @@ from synapse_tui.a2a.push.sender import PushSender
 from synapse_tui.a2a.push.worker import Attempt
 from synapse_tui.content import Artifact
 from synapse_tui.errors import HistoryError, InvalidValue, PushLimit, PushNotFound, TargetRefused
-from synapse_tui.messages.records import Delivery, PushProtocol, PushState, PushSubscription
+from synapse_tui.messages.records import PushDelivery, PushProtocol, PushState, PushSubscription
 from synapse_tui.model import MessageRequest, Sender, TaskState
 from tests.fake_agent import FakeAgent
 from tests.integration.push_kit import ENDLESS, Names, Receiver, answer, receiving, telling
@@ -457,7 +457,7 @@ async def test_what_is_reported_is_committed(agent, tmp_path, monkeypatch):
     stored: list[tuple[int]] = []
     looked = asyncio.Event()
 
-    async def look(_sender: PushSender, _webhook: PushSubscription, delivery: Delivery) -> Attempt:
+    async def look(_sender: PushSender, _webhook: PushSubscription, delivery: PushDelivery) -> Attempt:
         with closing(sqlite3.connect(file)) as database:
             query = "SELECT COUNT(*) FROM push_deliveries WHERE id = ?"
             stored.extend(database.execute(query, (delivery.id,)))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from synapse_tui.dummy.composer import Composer
+from synapse_tui.dummy.composer import DummyComposer
 from synapse_tui.dummy.terminal import Key, KeyDecoder, Text
 from synapse_tui.terminal.events import Modes
 from synapse_tui.terminal.input import encode_paste
@@ -84,7 +84,7 @@ class TypingUser:
 
     def typed(self) -> Typed:
         """Everything up to now, as an agent that nobody else types to would take it."""
-        composer, found = Composer(), Typed([], [])
+        composer, found = DummyComposer(), Typed([], [])
         for data in self._sent:
             decoder = KeyDecoder()
             for token in (*decoder.feed(data), *decoder.flush()):

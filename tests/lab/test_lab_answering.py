@@ -9,7 +9,7 @@ import pytest
 
 from synapse_tui.agents.delivery import answering
 from synapse_tui.agents.delivery.answering import AnswerOutcome
-from synapse_tui.agents.dialogs import Dialog, Option
+from synapse_tui.agents.dialogs import AgentDialog, Option
 from synapse_tui.model import AgentState, Task
 from synapse_tui.widgets.text import said
 from tests.lab.agents import AGENTS as LAB_AGENTS
@@ -33,49 +33,49 @@ def ask(lab: Lab, name: str) -> tuple[Task, Path]:
     return lab.send(f"{token()} %%run:touch {file}%%%%esc%%"), file
 
 
-async def shown(lab: Lab, *, but: int = 0) -> Dialog:
+async def shown(lab: Lab, *, but: int = 0) -> AgentDialog:
     """Return the dialog with options that is shown, as soon as it is."""
 
-    def found() -> Dialog | None:
+    def found() -> AgentDialog | None:
         dialog = lab.session.dialog
         return dialog if dialog is not None and dialog.serial != but and dialog.options else None
 
     dialog = await lab.until(found, "a dialog")
-    assert isinstance(dialog, Dialog)
+    assert isinstance(dialog, AgentDialog)
     return dialog
 
 
-async def old(lab: Lab) -> Dialog:
+async def old(lab: Lab) -> AgentDialog:
     """Return the dialog that is shown, once it can be answered."""
 
-    def found() -> Dialog | None:
+    def found() -> AgentDialog | None:
         dialog = lab.session.dialog
         if dialog is None or lab.session.console.now() - dialog.since < answering.LOOK_FIRST:
             return None
         return dialog
 
     dialog = await lab.until(found, "a dialog that can be answered")
-    assert isinstance(dialog, Dialog)
+    assert isinstance(dialog, AgentDialog)
     return dialog
 
 
-async def answer(lab: Lab, dialog: Dialog, option: Option) -> AnswerOutcome:
+async def answer(lab: Lab, dialog: AgentDialog, option: Option) -> AnswerOutcome:
     outcome = await lab.session.answer_dialog(dialog.serial, dialog.fingerprint, option.words)
     lab.note(f"{option.words!r}: {outcome}")
     return outcome
 
 
-def allows(dialog: Dialog) -> Option:
+def allows(dialog: AgentDialog) -> Option:
     (found,) = (option for option in dialog.options if option.allows_once)
     return found
 
 
-def denies(dialog: Dialog) -> Option:
+def denies(dialog: AgentDialog) -> Option:
     (found,) = (option for option in dialog.options if option.denies)
     return found
 
 
-def note(lab: Lab, dialog: Dialog) -> None:
+def note(lab: Lab, dialog: AgentDialog) -> None:
     drawn = "\n".join(f"    | {line.text}" for line in dialog.lines)
     options = "\n".join(f"    {option}" for option in dialog.options)
     lab.note(f"{dialog.asks}\n{drawn}\n{options}\n    marked {dialog.marked}, whole {dialog.whole}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from synapse_tui.agents.dialogs import Dialog, Option
+from synapse_tui.agents.dialogs import AgentDialog, Option
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
 from tests.ui.fakes import FakeHost, FakeSession
 
@@ -44,7 +44,7 @@ def ask(
     rows = [terminal.line(y).text.rstrip() for y in range(terminal.lines)]
     first = next(y for y, row in enumerate(rows) if row.startswith("────"))
     last = next(y for y, row in enumerate(rows) if row.startswith("❯ 1."))
-    session.dialog = Dialog(
+    session.dialog = AgentDialog(
         name="permission",
         asks=asks,
         options=OPTIONS,

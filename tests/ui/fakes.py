@@ -14,7 +14,7 @@ from synapse_tui.addresses import Address, check_name, resolve
 from synapse_tui.agents.composer import ComposerReading
 from synapse_tui.agents.delivery.answering import AnswerOutcome
 from synapse_tui.agents.delivery.gate import Explanation
-from synapse_tui.agents.dialogs import Dialog
+from synapse_tui.agents.dialogs import AgentDialog
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.state import Timeline
@@ -242,7 +242,7 @@ class FakeSession:
         self.draft = ""
         self.sizes: list[tuple[int, int]] = []
         self.tasks = FakeTasks()
-        self.dialog: Dialog | None = None
+        self.dialog: AgentDialog | None = None
         self.tokens: int | None = None
 
     def list_tasks(self) -> list[Task]:

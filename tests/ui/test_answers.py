@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from textual.geometry import Size
 
-from synapse_tui.agents.dialogs import Dialog
+from synapse_tui.agents.dialogs import AgentDialog
 from synapse_tui.app import SynapseApp
 from synapse_tui.content import Artifact
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, Task, TaskState
@@ -269,7 +269,9 @@ async def test_take_is_refused_with_a_reason(shown):
         await answered(app, host)
         alice = host.agents[ALICE]
         if shown == "dialog":
-            asking = dataclasses.replace(alice.reading(), visible=False, dialog=Dialog("permission", "rm?"))
+            asking = dataclasses.replace(
+                alice.reading(), visible=False, dialog=AgentDialog("permission", "rm?")
+            )
             alice.reading = lambda: asking
         elif shown == "state":
             alice.become(AgentState.WAITING, "permission: rm")

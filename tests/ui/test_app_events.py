@@ -13,7 +13,7 @@ from synapse_tui.events import AgentBell, AgentProcessExited, ClipboardRequested
 from synapse_tui.host.routing import Receipt
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, Task, TaskState
 from synapse_tui.screens.new_agent import Launcher
-from synapse_tui.screens.palette import Offer, offers
+from synapse_tui.screens.palette import PaletteEntry, offers
 from synapse_tui.widgets.sidebar import MessageList
 from tests.ui.app_kit import at_main, make_app, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
@@ -219,7 +219,7 @@ async def test_a_waiting_message_is_held_and_released():
         await pilot.press("h")
         await until(lambda: newest(host, task).reason == "held by you")
 
-        def offered() -> dict[str, Offer]:
+        def offered() -> dict[str, PaletteEntry]:
             return {offer.title: offer for offer in offers(app, app.messages.recipients())}
 
         await until(lambda: {"Waiting for codex: look", "Release messages to codex"} <= offered().keys())

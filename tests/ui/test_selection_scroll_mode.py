@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from synapse_tui.terminal import Terminal
-from synapse_tui.widgets.scroll_mode import LineSearch, Outcome, ScrollMode
+from synapse_tui.widgets.scroll_mode import LineSearch, ScrollMode, ScrollOutcome
 from synapse_tui.widgets.viewport import Point, Viewport
 
 
@@ -19,8 +19,8 @@ class Reader:
         self.viewport = Viewport(self.terminal)
         self.mode = ScrollMode(self.viewport, Point(self.viewport.last, 0))
 
-    def keys(self, *keys: str) -> Outcome:
-        outcome = Outcome.STAY
+    def keys(self, *keys: str) -> ScrollOutcome:
+        outcome = ScrollOutcome.STAY
         for key in keys:
             outcome = self.mode.press(key, key if len(key) == 1 else "")
         return outcome
@@ -118,7 +118,7 @@ def test_escape_takes_the_search_back(reader):
     reader.keys("escape")
     assert reader.mode.search is None
     assert reader.here == "line 39"
-    assert reader.keys("escape") is Outcome.LEAVE
+    assert reader.keys("escape") is ScrollOutcome.LEAVE
 
 
 def test_capitals_matter_only_when_there_are_any():
@@ -149,6 +149,6 @@ def test_a_match_may_go_over_the_wrap_in_the_scrollback_and_between_it_and_the_s
 
 def test_select_and_copy(reader):
     reader.keys("up", "up", "v", "down", "l", "l", "l")
-    assert reader.keys("y") is Outcome.COPY
+    assert reader.keys("y") is ScrollOutcome.COPY
     assert reader.mode.selection is not None
     assert reader.mode.selection.text == "line 37\nline"

@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList, Static, TextArea
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.screens.settings import Hints, SettingsScreen
+from synapse_tui.screens.settings import SettingsHints, SettingsScreen
 from synapse_tui.settings.schema import AREAS, SCHEMA
 from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
 from tests.ui.settings_kit import Files
@@ -139,9 +139,9 @@ async def test_settings_are_changed_with_the_mouse(files: Files) -> None:
         await pilot.click("#choices", offset=(4, 0))
         await until(lambda: files.read(files.user) == {"env": {"SYNAPSE_FILE_SAFETY_ENABLED": "true"}})
         await until(lambda: not screen.editing)
-        hints = screen.query_one(Hints)
+        hints = screen.query_one(SettingsHints)
         x = "".join(piece.text for piece in hints.lines()[0]).index("Esc")
-        await pilot.click(Hints, offset=(x, 0))
+        await pilot.click(SettingsHints, offset=(x, 0))
         await until(lambda: at_main(app))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from synapse_tui.agents.composer import ComposerReading
 from synapse_tui.agents.delivery.gate import Seen
-from synapse_tui.agents.dialogs import Dialog
+from synapse_tui.agents.dialogs import AgentDialog
 from synapse_tui.agents.keyboard import DialogGuard, Keyboard
 from synapse_tui.agents.profiles.profile import ComposerRules, Profile, Submit
 from synapse_tui.model import AgentState, StateReport
@@ -94,8 +94,8 @@ class FakeAgent:
         self.asks = False
         self.set_state(AgentState.READY)
 
-    def _dialog(self) -> Dialog | None:
-        return Dialog("fake") if self.asks else None
+    def _dialog(self) -> AgentDialog | None:
+        return AgentDialog("fake") if self.asks else None
 
     # what delivery sees
 
@@ -112,7 +112,7 @@ class FakeAgent:
         return True
 
     @property
-    def dialog(self) -> Dialog | None:
+    def dialog(self) -> AgentDialog | None:
         return self._dialog()
 
     @property

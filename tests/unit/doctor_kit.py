@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from synapse_tui.agents.composer import ComposerReading, ScreenText
-from synapse_tui.agents.dialogs import Dialog
+from synapse_tui.agents.dialogs import AgentDialog
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Profile, StateRule
 from synapse_tui.agents.state import Signals
-from synapse_tui.doctor.examination import Question, Sample, Seen
+from synapse_tui.doctor.examination import DoctorQuestion, Sample, Seen
 from synapse_tui.doctor.report import Verdict
 from synapse_tui.model import AgentState, DeliveryState, Sender, Task, TaskState
 from synapse_tui.paths import shipped_profiles
 from synapse_tui.terminal import Terminal
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
-QUESTION = Question("say {AB}", "AB-CD", ("AB", "CD"))
+QUESTION = DoctorQuestion("say {AB}", "AB-CD", ("AB", "CD"))
 WIDE = 100
 
 
@@ -83,7 +83,7 @@ def signals(sample: Sample) -> Signals:
     terminal.feed("\r\n".join(sample.rows).encode())
     return Signals(
         screen=ScreenText.of(terminal),
-        composer=ComposerReading(visible=sample.composer, dialog=Dialog() if sample.dialog else None),
+        composer=ComposerReading(visible=sample.composer, dialog=AgentDialog() if sample.dialog else None),
         title=sample.title,
         status=sample.status,
         progress=sample.progress,

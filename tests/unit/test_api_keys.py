@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.a2a.access import FAILURES, LOGGED, Access, AccessRules, Caller, Principal, TokenBuckets
+from synapse_tui.a2a.access import (
+    FAILURES,
+    LOGGED,
+    Access,
+    AccessRules,
+    Principal,
+    RequestOrigin,
+    TokenBuckets,
+)
 from synapse_tui.a2a.agent import NO_SERVICES, Services
 from synapse_tui.a2a.guard import WebGuard
 from synapse_tui.a2a.network import Network, TlsFiles
@@ -115,20 +123,20 @@ def rules(
     )
 
 
-OURS = Caller(near=True, owner=Owner.OURS, address="127.0.0.1")
-UNKNOWN = Caller(near=True, owner=Owner.UNKNOWN, address="127.0.0.1")
-FOREIGN = Caller(near=True, owner=Owner.OTHER, address="127.0.0.1")
-FORWARDED = Caller(near=False, owner=Owner.OURS, address="127.0.0.1")
-REMOTE = Caller(near=False, owner=Owner.OTHER, address="192.0.2.7")
+OURS = RequestOrigin(near=True, owner=Owner.OURS, address="127.0.0.1")
+UNKNOWN = RequestOrigin(near=True, owner=Owner.UNKNOWN, address="127.0.0.1")
+FOREIGN = RequestOrigin(near=True, owner=Owner.OTHER, address="127.0.0.1")
+FORWARDED = RequestOrigin(near=False, owner=Owner.OURS, address="127.0.0.1")
+REMOTE = RequestOrigin(near=False, owner=Owner.OTHER, address="192.0.2.7")
 PERSON = Principal("", admin=True, verified=True, local=True)
 CI = Principal("ci", verified=True, max_priority=4)
 
 
-def showing(caller: Caller, key: str | None) -> Caller:
-    return Caller(near=caller.near, owner=caller.owner, key=key, address=caller.address)
+def showing(caller: RequestOrigin, key: str | None) -> RequestOrigin:
+    return RequestOrigin(near=caller.near, owner=caller.owner, key=key, address=caller.address)
 
 
-def judged(found: AccessRules, caller: Caller) -> Principal | str:
+def judged(found: AccessRules, caller: RequestOrigin) -> Principal | str:
     problem: HttpProblem
     try:
         return Access(found).judge(caller)
@@ -151,7 +159,7 @@ def judged(found: AccessRules, caller: Caller) -> Principal | str:
     ],
 )
 def test_without_keys_only_the_persons_processes_are_served(
-    caller: Caller, key: str | None, result: object
+    caller: RequestOrigin, key: str | None, result: object
 ) -> None:
     assert judged(AccessRules(), showing(caller, key)) == result
 
@@ -167,7 +175,7 @@ def test_without_keys_only_the_persons_processes_are_served(
     ],
 )
 def test_keys_let_others_in_also_where_they_are_not_demanded(
-    caller: Caller, key: str | None, result: object
+    caller: RequestOrigin, key: str | None, result: object
 ) -> None:
     assert judged(rules(enabled=False), showing(caller, key)) == result
 
@@ -191,7 +199,7 @@ def test_keys_let_others_in_also_where_they_are_not_demanded(
     ],
 )
 def test_with_keys_demanded_the_person_may_still_go_without(
-    caller: Caller, key: str | None, result: object
+    caller: RequestOrigin, key: str | None, result: object
 ) -> None:
     assert judged(rules(admin="root-key"), showing(caller, key)) == result
 
@@ -204,7 +212,9 @@ def test_with_keys_demanded_the_person_may_still_go_without(
         (OURS, SECRET, CI),
     ],
 )
-def test_without_the_exception_everyone_needs_a_key(caller: Caller, key: str | None, result: object) -> None:
+def test_without_the_exception_everyone_needs_a_key(
+    caller: RequestOrigin, key: str | None, result: object
+) -> None:
     assert judged(rules(localhost=False), showing(caller, key)) == result
 
 
@@ -213,7 +223,7 @@ def test_without_the_exception_everyone_needs_a_key(caller: Caller, key: str | N
 @pytest.mark.parametrize(
     "broken", [rules(keys=""), rules(keys="admin=x1", admin="x2"), AccessRules(enabled=True, fault="broken")]
 )
-def test_what_is_broken_lets_nobody_in(broken: AccessRules, caller: Caller, key: str | None) -> None:
+def test_what_is_broken_lets_nobody_in(broken: AccessRules, caller: RequestOrigin, key: str | None) -> None:
     assert str(judged(broken, showing(caller, key))).startswith("401 ")
 
 
@@ -229,7 +239,7 @@ def test_keys_cannot_be_guessed_fast() -> None:
 
     def tried(key: str, address: str = "192.0.2.7") -> str:
         try:
-            return access.judge(Caller(near=False, owner=Owner.OTHER, key=key, address=address)).name
+            return access.judge(RequestOrigin(near=False, owner=Owner.OTHER, key=key, address=address)).name
         except HttpProblem as problem:
             return problem.code
 
@@ -247,7 +257,7 @@ def test_an_ipv6_caller_is_its_network() -> None:
     codes = []
     for at in range(FAILURES + 1):
         with pytest.raises(HttpProblem) as caught:
-            access.judge(Caller(near=False, owner=Owner.OTHER, key="x", address=f"2001:db8::{at:x}"))
+            access.judge(RequestOrigin(near=False, owner=Owner.OTHER, key="x", address=f"2001:db8::{at:x}"))
         codes.append(caught.value.code)
     assert codes[-1] == "too_many_requests"
 
@@ -283,7 +293,7 @@ def test_strangers_are_counted_by_their_address() -> None:
 
     def told(address: str) -> str:
         with pytest.raises(HttpProblem) as caught:
-            access.judge(Caller(near=False, owner=Owner.OTHER, address=address))
+            access.judge(RequestOrigin(near=False, owner=Owner.OTHER, address=address))
         return caught.value.code
 
     assert [told("192.0.2.7") for _ in range(4)] == ["key_required"] * 3 + ["too_many_requests"]

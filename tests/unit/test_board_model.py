@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.agents.dialogs import Dialog
+from synapse_tui.agents.dialogs import AgentDialog
 from synapse_tui.model import AgentState, ExitStatus
 from synapse_tui.widgets.agent_rows import counts
 from synapse_tui.widgets.board import DEAD_SECONDS, Answering
 from synapse_tui.widgets.board_drawing import Asked
-from synapse_tui.widgets.board_model import REST_SECONDS, BoardModel, Row, doing
+from synapse_tui.widgets.board_model import REST_SECONDS, BoardModel, BoardRow, doing
 from synapse_tui.widgets.states import NEEDS_YOU
 from synapse_tui.widgets.views import AgentView
 
@@ -20,9 +20,9 @@ def view(name: str, state: AgentState = AgentState.READY, **fields: Any) -> Agen
     return AgentView(f"synapse-{name}-1", ord(name[0]), name, "claude", state, **fields)
 
 
-def row(name: str, state: AgentState = AgentState.READY, *, seconds: float = 1.0, **fields: Any) -> Row:
+def row(name: str, state: AgentState = AgentState.READY, *, seconds: float = 1.0, **fields: Any) -> BoardRow:
     agent = view(name, state, **fields)
-    return Row(agent, agent.mark, seconds=seconds)
+    return BoardRow(agent, agent.mark, seconds=seconds)
 
 
 def names(model: BoardModel) -> list[str]:
@@ -149,7 +149,7 @@ def test_finding_shows_what_matches_and_chooses_the_first() -> None:
 def test_an_agent_that_is_being_opened_has_a_row_but_cannot_be_chosen() -> None:
     model = BoardModel()
     coming = AgentView("", 4, "d", "claude")
-    model.show([*READY, Row(coming, coming.mark)], 0.0)
+    model.show([*READY, BoardRow(coming, coming.mark)], 0.0)
     assert names(model) == ["d", "a", "b", "c"]
     model.step(-9)
     assert model.chosen == "synapse-a-1"
@@ -159,7 +159,7 @@ def test_an_agent_that_is_being_opened_has_a_row_but_cannot_be_chosen() -> None:
 
 
 def asked(text: str = "rm -rf build", *, agent: str = "alice", serial: int = 1) -> Asked:
-    return Asked(agent, serial, Dialog(text=(text,)).fingerprint)
+    return Asked(agent, serial, AgentDialog(text=(text,)).fingerprint)
 
 
 def test_a_dialog_that_has_just_appeared_takes_no_key() -> None:

@@ -15,11 +15,11 @@ from synapse_tui.errors import HistoryError
 from synapse_tui.events import EventBus
 from synapse_tui.messages.changes import (
     LOOK,
+    AnswerProgress,
     Chunk,
-    Progress,
     Reader,
-    Snapshot,
     TaskEvent,
+    TaskSnapshot,
     Writing,
 )
 from synapse_tui.messages.tasks import Journal, TaskStore
@@ -85,7 +85,7 @@ async def test_a_reader_that_is_too_far_behind_gets_the_whole_task_anew(rig):
     assert [await anext(quick) for _ in range(7)]
     whole = [await anext(slow) for _ in range(3)]
     assert shown(whole, slow.task) == {"artifact-1": "one", "artifact-2": "two, three"}
-    assert whole[-1] == Snapshot(newest)
+    assert whole[-1] == TaskSnapshot(newest)
     rig.finish(Artifact("one"), Artifact("two, three, four"))
     assert await read(slow) == await read(quick), "it goes on like the others"
 
@@ -95,7 +95,7 @@ async def test_what_a_reader_missed_may_be_the_end(rig):
     rig.change(state=TaskState.WORKING)
     final = rig.finish(Artifact("done"))
     events = await read(slow)
-    assert (shown(events, slow.task), events[-1]) == ({"artifact-1": "done"}, Snapshot(final))
+    assert (shown(events, slow.task), events[-1]) == ({"artifact-1": "done"}, TaskSnapshot(final))
 
 
 async def test_waiting_costs_no_reading_of_text(rig):
@@ -190,7 +190,7 @@ class WritingRig(Rig):
         self.turn = "1"
         self.looks = self.rows = 0
         self.due = Due()
-        self.progress = Progress(
+        self.progress = AnswerProgress(
             self.changes, lambda: self.task.id, self.look, self.due.later, lambda: self.due.now
         )
 
@@ -252,7 +252,7 @@ async def test_a_long_answer_is_read_beside_the_loop_and_seldom(writing):
 
     writing.changes.follow(writing.task.id)
     writing.look = lambda: Writing(writing.task.id, 1, "1", slow, 5000)
-    progress = Progress(
+    progress = AnswerProgress(
         writing.changes, lambda: writing.task.id, writing.look, writing.due.later, lambda: writing.due.now
     )
     progress.output()
@@ -285,7 +285,7 @@ async def test_an_end_is_read_once_it_is_stored_or_cannot_be(fails: bool) -> Non
     async with rig.changes.follow(rig.task.id) as reader:
         rig.change(state=TaskState.WORKING)
         rig.finish(Artifact("done"))
-        assert [type(await anext(reader)) for _ in range(2)] == [Snapshot, Chunk], "not the end itself"
+        assert [type(await anext(reader)) for _ in range(2)] == [TaskSnapshot, Chunk], "not the end itself"
         last = asyncio.ensure_future(anext(reader))
         for _ in range(20):
             await asyncio.sleep(0)
@@ -294,5 +294,5 @@ async def test_an_end_is_read_once_it_is_stored_or_cannot_be(fails: bool) -> Non
         journal.fails = fails
         journal.written.set()
         event = await anext(reader)
-        assert isinstance(event, Snapshot)
+        assert isinstance(event, TaskSnapshot)
         assert event.task.state is TaskState.COMPLETED

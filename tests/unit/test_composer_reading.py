@@ -13,7 +13,7 @@ from synapse_tui.agents.composer import (
     screen_rows,
 )
 from synapse_tui.agents.composer_box import end_of_conversation, find_box
-from synapse_tui.agents.dialogs import Choices, find_choices
+from synapse_tui.agents.dialogs import DialogChoices, find_choices
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import ComposerRules, Profile
 from tests.unit.agent_screens import (
@@ -534,7 +534,7 @@ AUTO = [
     "  ❯ Yes, set auto mode",
     "    No, keep manual mode",
 ]
-SET_AUTO = Choices("permission", "Make auto mode your default?")
+SET_AUTO = DialogChoices("permission", "Make auto mode your default?")
 NUMBERED = [
     "Run this command?",
     "",
@@ -558,13 +558,13 @@ WITH_HELP = [
     [
         (AUTO, (2, 5), SET_AUTO),
         ([*AUTO[:5], "    Yes, set auto mode", "  ❯ No, keep it"], (2, 6), SET_AUTO),
-        (NUMBERED, (0, 5), Choices("permission", "Run this command?")),
-        (WITH_HELP, (0, 1), Choices("question", "Which model?")),
-        (["❯ 1. Red", "  2. Blue"], (8, 30), Choices("question", "")),
+        (NUMBERED, (0, 5), DialogChoices("permission", "Run this command?")),
+        (WITH_HELP, (0, 1), DialogChoices("question", "Which model?")),
+        (["❯ 1. Red", "  2. Blue"], (8, 30), DialogChoices("question", "")),
     ],
     ids=["marked", "second", "numbered", "explained", "cursor elsewhere"],
 )  # fmt: skip
-def test_choices(rows: list[str], cursor: tuple[int, int], found: Choices) -> None:
+def test_choices(rows: list[str], cursor: tuple[int, int], found: DialogChoices) -> None:
     assert find_choices(rows, cursor, numbered=True) == found
 
 
@@ -599,7 +599,7 @@ def test_no_choices(rows: list[str], cursor: tuple[int, int]) -> None:
 
 def test_a_title_is_found_in_time_in_proportion_to_the_rows() -> None:
     rows = ["? " + "a" * 200_000, "❯ 1. Red", "  2. Blue"]
-    assert find_choices(rows, (0, 1), numbered=True) == Choices("question", "")
+    assert find_choices(rows, (0, 1), numbered=True) == DialogChoices("question", "")
 
 
 def test_a_menu_in_a_plain_shell_is_no_dialog_of_an_agent() -> None:
@@ -611,7 +611,7 @@ def test_a_menu_in_a_plain_shell_is_no_dialog_of_an_agent() -> None:
 
 def test_a_numbered_prompt_is_no_dialog_of_an_agent_whose_composer_is_not_known() -> None:
     assert find_choices(["❯ 1. Do this", "  2. Then that"], (14, 1), numbered=False) is None
-    assert find_choices(NUMBERED, (2, 2), numbered=False) == Choices("permission", "Run this command?")
+    assert find_choices(NUMBERED, (2, 2), numbered=False) == DialogChoices("permission", "Run this command?")
 
 
 HIDDEN, SHOWN = "\x1b[?25l", "\x1b[?25h"

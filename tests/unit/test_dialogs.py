@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from synapse_tui.agents.dialogs import Dialog
+from synapse_tui.agents.dialogs import AgentDialog
 from tests.unit.agent_screens import CLAUDE_KEYS, CLAUDE_UNCHECKED, DIALOGS, Screen
 
 QWEN = [
@@ -24,7 +24,7 @@ QWEN = [
 ]
 
 
-def read(agent: str, rows: list[str], columns: int = 80) -> Dialog:
+def read(agent: str, rows: list[str], columns: int = 80) -> AgentDialog:
     screen = Screen(agent, columns=columns, lines=30)
     screen.show(rows)
     dialog = screen.detector.dialogs.current
@@ -32,7 +32,7 @@ def read(agent: str, rows: list[str], columns: int = 80) -> Dialog:
     return dialog
 
 
-def words(dialog: Dialog) -> tuple[list[str], list[str]]:
+def words(dialog: AgentDialog) -> tuple[list[str], list[str]]:
     """The options that allow once, and those that deny."""
     return (
         [option.words for option in dialog.options if option.allows_once],

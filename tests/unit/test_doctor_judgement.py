@@ -10,7 +10,7 @@ from synapse_tui.agents.profiles.profile import Hazards
 from synapse_tui.agents.state import decide
 from synapse_tui.doctor.checks import (
     Begin,
-    Dialog,
+    DialogTrial,
     Replying,
     Stop,
     Work,
@@ -148,7 +148,7 @@ def test_an_interrupt_that_does_not_work_names_the_key(stop: Stop, key: str, val
 
 # -- dialogs ---------------------------------------------------------------------------------------------
 
-GOOD = Dialog(
+GOOD = DialogTrial(
     True, "permission: touch x", held="permission dialog open", closed=True, delivered=True, last=ASKING
 )
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapse_tui.dummy.composer import Composer
+from synapse_tui.dummy.composer import DummyComposer
 from synapse_tui.dummy.screen import (
+    AnsiStyle,
     Frame,
     MainScreenPainter,
     PanelView,
-    Style,
     panel,
 )
 from synapse_tui.dummy.script import permission, question
@@ -19,7 +19,7 @@ from synapse_tui.dummy.terminal import Key, KeyDecoder, Paste, Text
 from synapse_tui.dummy.widths import width, wrap
 from synapse_tui.terminal import Terminal
 
-PLAIN = Style(color=True)
+PLAIN = AnsiStyle(color=True)
 
 
 def feed(terminal: Terminal):
@@ -78,7 +78,7 @@ DIALOGS = [
     "draft", ["", "short", "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk", "日本語のとても長い下書き" * 20]
 )
 def test_bottom_rows_fit_any_size(columns, lines, dialog, draft):
-    composer = Composer()
+    composer = DummyComposer()
     composer.insert(draft)
     view = PanelView(
         composer, "a placeholder longer than narrow terminals are", dialog, 3.0, 1, ("one", "two" * 99),
@@ -107,9 +107,9 @@ def test_bottom_rows_fit_any_size(columns, lines, dialog, draft):
 # -- signals
 
 
-def typed(*parts: str) -> Composer:
+def typed(*parts: str) -> DummyComposer:
     """A composer after text and `<key>`s."""
-    composer = Composer()
+    composer = DummyComposer()
     for part in parts:
         if part.startswith("<"):
             assert composer.press(part.strip("<>"))

@@ -22,7 +22,7 @@ from synapse_tui.a2a.external.discovery import card_warnings, choose_interface, 
 from synapse_tui.a2a.external.peer import (
     Budget,
     Outgoing,
-    Pace,
+    ReadLimit,
     TaskUpdate,
     artifact_of,
     piece_of,
@@ -40,7 +40,7 @@ from synapse_tui.a2a.external.untrusted import check_url, clean_text, is_allowed
 from synapse_tui.a2a.external.worker import Exchange, SavedFiles
 from synapse_tui.content import Part, TaskMessage
 from synapse_tui.errors import AgentNotFound, BudgetSpent, CardRefused, InvalidValue, PeerRefused, TaskEnded
-from synapse_tui.messages.conversations import Entry, SavedConversation
+from synapse_tui.messages.conversations import ConversationEntry, SavedConversation
 from synapse_tui.model import USER, Sender, Task, TaskState
 from synapse_tui.widgets.text import wrapped
 
@@ -365,13 +365,13 @@ def test_credentials_cannot_be_given_and_late_events_change_nothing():
 
 def test_the_last_piece_of_an_answer_costs_no_more_than_the_first(monkeypatch):
     built: list[int] = []
-    make = Entry.__init__
+    make = ConversationEntry.__init__
 
-    def counted(entry: Entry, *values: Any, **named: Any) -> None:
+    def counted(entry: ConversationEntry, *values: Any, **named: Any) -> None:
         make(entry, *values, **named)
         built.append(len(entry.text))
 
-    monkeypatch.setattr(Entry, "__init__", counted)
+    monkeypatch.setattr(ConversationEntry, "__init__", counted)
     conversation = talk()
     task = begun(conversation)
     for _ in range(2000):
@@ -413,7 +413,7 @@ async def test_streams_are_read_at_a_pace_that_leaves_the_loop_to_others():
         nonlocal now, waits
         now, waits = now + seconds, waits + 1
 
-    pace = Pace(clock=lambda: now, sleep=sleep)
+    pace = ReadLimit(clock=lambda: now, sleep=sleep)
     several = [Budget(pace) for _ in range(3)]
     for _ in range(1000):
         for budget in several:
@@ -454,7 +454,7 @@ async def test_a_stream_without_events_is_read_seldom_and_ends(sent):
     def answer(request: httpx.Request) -> httpx.Response:
         return httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=Endless())
 
-    budget = Budget(Pace(clock=lambda: now, sleep=sleep))
+    budget = Budget(ReadLimit(clock=lambda: now, sleep=sleep))
     guarded = GuardedTransport(httpx.MockTransport(answer), Bounds("http://127.0.0.1:1", budget=budget))
 
     async def read_all() -> None:

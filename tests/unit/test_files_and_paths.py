@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.profiles.profile import Transcript, TranscriptLines
+from synapse_tui.agents.profiles.profile import TranscriptLines, TranscriptRules
 from synapse_tui.agents.transcript import _newest
 from synapse_tui.errors import ConfigError, UnsafePath
 from synapse_tui.files import (
@@ -250,7 +250,7 @@ def test_files_that_others_can_put_there_hold_no_reader(
     assert (take(odd).text is None) == (kind != "long")
     put_odd(tmp_path / "spool" / HOST_FILE, kind)
     assert is_abandoned(tmp_path / "spool") in (True, False)
-    transcript = Transcript(f"{tmp_path}/odd", TranscriptLines({}, "a"), TranscriptLines({}, "a"))
+    transcript = TranscriptRules(f"{tmp_path}/odd", TranscriptLines({}, "a"), TranscriptLines({}, "a"))
     found = _newest(transcript, since=0.0, cwd=tmp_path, environ={})
     assert found == ([odd] if kind == "long" else [])
     store = WorkspaceStore(tmp_path / "workspaces", "key")

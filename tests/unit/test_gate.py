@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from synapse_tui.agents import console
-from synapse_tui.agents.console import Activity
+from synapse_tui.agents.console import TerminalActivity
 from synapse_tui.agents.delivery.deliverer import WORKING, Admission
 from synapse_tui.agents.delivery.gate import Hold, why_held
 from synapse_tui.agents.delivery.typist import BUSY, FETCHES, TAKES, Pace
@@ -265,8 +265,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 @pytest.fixture
-async def activity(machine: Machine) -> Activity:
-    activity = Activity(1, machine.clock)
+async def activity(machine: Machine) -> TerminalActivity:
+    activity = TerminalActivity(1, machine.clock)
     await activity.refresh()
     return activity
 

@@ -13,7 +13,7 @@ import pytest
 
 from synapse_tui.addresses import Address
 from synapse_tui.cli.group import synapse
-from synapse_tui.instructions import HEADER, Composed, Selection, TextFolders, compose, placeholders
+from synapse_tui.instructions import HEADER, Composed, InstructionTexts, TextFolders, compose, placeholders
 from synapse_tui.instructions.compose import MAX_BYTES, shipped_texts
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
@@ -45,7 +45,7 @@ def made(folder: Path) -> Path:
 def told(
     project: Path,
     user: Path,
-    selection: Selection | None = None,
+    selection: InstructionTexts | None = None,
     own: Address = CLAUDE,
     *,
     trusted: bool = True,
@@ -53,7 +53,7 @@ def told(
 ) -> Composed:
     shelves = TextFolders(project, user, lambda _path, _data: trusted)
     values = placeholders(own, (own, *others), project=project.parent, command=Path("synapse"))
-    return compose(selection or Selection(own="claude.md"), values, shelves)
+    return compose(selection or InstructionTexts(own="claude.md"), values, shelves)
 
 
 def test_the_shipped_text_is_whole_and_short(project: Path, user: Path) -> None:
@@ -83,7 +83,7 @@ def test_the_project_comes_before_the_user_and_only_when_it_is_trusted(project: 
     assert fault.path == project / "default.md"
     assert fault.reason.startswith("its content has not been trusted: synapse trust")
     at_home = TextFolders(user, user, lambda _path, _data: False)  # the home folder is no project
-    assert compose(Selection(), {}, at_home).text == f"{HEADER}\nof the user"
+    assert compose(InstructionTexts(), {}, at_home).text == f"{HEADER}\nof the user"
 
 
 def test_the_text_of_a_type_is_added_or_takes_the_place_of_the_other(project: Path, user: Path) -> None:
@@ -113,14 +113,14 @@ def test_delegation_and_file_safety_come_when_they_are_wanted(project: Path, use
     (user / "default.md").write_text("base")
     (project / "delegate.md").write_text("| kind | keywords | agent |\n|-|-|-|\n| t | test | codex |")
     (project / "file-safety.md").write_text("no touching")
-    text = told(project, user, Selection(delegation=True, file_safety=True)).text
+    text = told(project, user, InstructionTexts(delegation=True, file_safety=True)).text
     assert text.startswith(f"{HEADER}\nbase\n\nDELEGATION: ")
     assert '$SYNAPSE_BIN delegate "TASK"' in text
     assert text.endswith("\n| t | test | codex |\n\nno touching")
     assert told(project, user).text == f"{HEADER}\nbase"
     (project / "delegate.md").unlink()
     (project / "file-safety.md").unlink()
-    shipped = told(project, user, Selection(delegation=True, file_safety=True))
+    shipped = told(project, user, InstructionTexts(delegation=True, file_safety=True))
     assert "Hand on a part of your task" in shipped.text
     assert "FILE SAFETY: " in shipped.text
     assert len(shipped.text) < 1500
@@ -144,7 +144,7 @@ def test_what_cannot_be_read_is_told_and_the_next_one_is_used(project: Path, use
 def test_a_file_that_a_setting_names_is_missed_and_agents_hear_the_usual_text(
     project: Path, user: Path
 ) -> None:
-    composed = told(project, user, Selection("team.md", "cloud.md", own_wanted=True))
+    composed = told(project, user, InstructionTexts("team.md", "cloud.md", own_wanted=True))
     assert composed.text.startswith(f"{HEADER}\nYou are synapse-claude-8100")
     assert {str(fault) for fault in composed.faults} == {
         f"{user / 'team.md'}: a setting names it, and it is not there",
@@ -157,7 +157,7 @@ def test_an_empty_file_says_nothing_and_without_text_nothing_is_sent(project: Pa
     composed = told(project, user)
     assert composed.text == ""
     assert not composed.faults
-    assert told(project, user, Selection("")).text == ""
+    assert told(project, user, InstructionTexts("")).text == ""
     (project / "claude.md").write_text(HEADER)
     assert told(project, user).text == ""
 
@@ -171,27 +171,27 @@ def test_the_settings_choose_the_texts(tmp_path: Path) -> None:
     environ = {"SYNAPSE_FILE_SAFETY_ENABLED": "true"}
     settings = load_settings(tmp_path / "p", paths=paths, environ=environ, trusted=lambda *_: False)
     assert not settings.problems
-    assert Selection.of(settings, "claude") == Selection("team.md", "mine.md", True, True, True)
-    assert Selection.of(settings, "codex").names == (
+    assert InstructionTexts.of(settings, "claude") == InstructionTexts("team.md", "mine.md", True, True, True)
+    assert InstructionTexts.of(settings, "codex").names == (
         "team.md",
         "codex.md",
         "delegate.md",
         "file-safety.md",
     )
-    assert Selection.of(settings, "gemini").names[1] == "gemini.md"
-    assert not Selection.of(settings, "gemini").own_wanted
+    assert InstructionTexts.of(settings, "gemini").names[1] == "gemini.md"
+    assert not InstructionTexts.of(settings, "gemini").own_wanted
 
 
 def test_the_text_of_gemini_comes_unless_another_is_there(project: Path, user: Path) -> None:
     gemini = replace(CLAUDE, agent_id="synapse-gemini-8110", agent_type="gemini")
-    composed = told(project, user, Selection(own="gemini.md"), gemini)
+    composed = told(project, user, InstructionTexts(own="gemini.md"), gemini)
     assert "command substitution" in composed.text
     assert [file.path.name for file in composed.files] == ["default.md", "gemini.md"]
     (project / "gemini.md").write_text("{{shipped}}\n\nSpeak Japanese.")
-    extended = told(project, user, Selection(own="gemini.md"), gemini)
+    extended = told(project, user, InstructionTexts(own="gemini.md"), gemini)
     assert extended.text == f"{composed.text}\n\nSpeak Japanese."
     (project / "gemini.md").write_text("")
-    assert told(project, user, Selection(own="gemini.md"), gemini).text in composed.text
+    assert told(project, user, InstructionTexts(own="gemini.md"), gemini).text in composed.text
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from synapse_tui.agents.delivery.gate import ANNOUNCED
-from synapse_tui.agents.dialogs import FLICKER, Dialog
+from synapse_tui.agents.dialogs import FLICKER, AgentDialog
 from synapse_tui.agents.keyboard import (
     DELIBERATE,
     END_GAP,
@@ -45,19 +45,19 @@ class Time:
         self.now = end
 
 
-BASH = Dialog("permission", "Bash command · make all")
-OTHER = Dialog("permission", "Bash command · make clean")
-CHOICE = Dialog("choice", "Which one?", "question")
+BASH = AgentDialog("permission", "Bash command · make all")
+OTHER = AgentDialog("permission", "Bash command · make clean")
+CHOICE = AgentDialog("choice", "Which one?", "question")
 
 
 class Screen:
     """Which dialog is open, and what was kept because of one."""
 
     def __init__(self) -> None:
-        self.open: Dialog | None = None
+        self.open: AgentDialog | None = None
         self.kept = 0
 
-    def __call__(self) -> Dialog | None:
+    def __call__(self) -> AgentDialog | None:
         return self.open
 
     def keeps(self) -> None:
@@ -89,7 +89,7 @@ def keyboard(clock, sent, dialog) -> Keyboard:
     )
 
 
-def opens(keyboard: Keyboard, dialog: Screen, which: Dialog | None = BASH) -> None:
+def opens(keyboard: Keyboard, dialog: Screen, which: AgentDialog | None = BASH) -> None:
     dialog.open = which
     keyboard.shown()
 
@@ -540,7 +540,7 @@ def test_the_same_dialog_once_more_is_another_one(keyboard, clock, dialog, sent)
     assert sent == []
 
 
-@pytest.mark.parametrize("between", [None, Dialog()])
+@pytest.mark.parametrize("between", [None, AgentDialog()])
 def test_a_dialog_that_is_drawn_anew_is_the_same(keyboard, clock, dialog, sent, between):
     opens(keyboard, dialog)
     clock.passes(DELIBERATE)

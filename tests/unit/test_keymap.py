@@ -23,7 +23,7 @@ from synapse_tui.keymap import (
     read_leader,
     textual_key,
 )
-from synapse_tui.screens.keyboard import Leader, Step
+from synapse_tui.screens.keyboard import KeyRole, Leader
 from synapse_tui.terminal.events import Modes
 from synapse_tui.terminal.input import KeyEvent, encode_key
 
@@ -257,7 +257,7 @@ def test_keys_after_the_leader_are_found_as_they_are_typed() -> None:
         leader = Leader(keymap)
         leader.take("ctrl+g", None)
         verdict = leader.take(name, character)
-        assert verdict.step is Step.DO
+        assert verdict.step is KeyRole.DO
         assert verdict.action == keymap.find("zoom")
 
 
@@ -267,18 +267,18 @@ class TestLeader:
     @pytest.mark.parametrize("key", ["left_shift", "shift+right_shift", "iso_level3_shift"])
     def test_a_modifier_alone_changes_nothing(self, key):
         leader = Leader(KEYS)
-        assert leader.take(key, None).step is Step.PASS
+        assert leader.take(key, None).step is KeyRole.PASS
         leader.take(self.LEADER, None)
 
-        assert leader.take(key, None).step is Step.WAIT
+        assert leader.take(key, None).step is KeyRole.WAIT
         assert leader.take("R", "R").action is find_action("restart_agent")
 
     def test_escape_gives_up_and_unknown_keys_are_not_passed_on(self) -> None:
         leader = Leader(KEYS)
         leader.take(self.LEADER, None)
-        assert leader.take("escape", "\x1b").step is Step.CANCEL
+        assert leader.take("escape", "\x1b").step is KeyRole.CANCEL
         leader.take(self.LEADER, None)
-        assert leader.take("ö", "ö").step is Step.UNKNOWN
+        assert leader.take("ö", "ö").step is KeyRole.UNKNOWN
 
 
 def test_keys_of_one_kind_of_agent() -> None:

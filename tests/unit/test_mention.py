@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapse_tui.addresses import Address, agent_id_for
-from synapse_tui.mention import Mention, MentionInterceptor, MentionView, Outcome, Pasted
+from synapse_tui.mention import Intercepted, Mention, MentionInterceptor, MentionView, Pasted
 from synapse_tui.terminal.input import KeyEvent
 
 
@@ -67,7 +67,7 @@ class Keyboard:
         """The keys that reached the child."""
         return [item for item in self.child if isinstance(item, KeyEvent)]
 
-    def take(self, outcome: Outcome[KeyEvent]) -> None:
+    def take(self, outcome: Intercepted[KeyEvent]) -> None:
         self.child.extend(outcome.forward)
         if outcome.message:
             self.sent.append(outcome.message)

@@ -10,15 +10,15 @@ import pytest
 from synapse_tui.content import Artifact, Part, TaskMessage
 from synapse_tui.model import USER, DeliveryState, Task, TaskState
 from synapse_tui.screens import messages
-from synapse_tui.screens.messages import FAILED, Progress, detail_text, summary
+from synapse_tui.screens.messages import FAILED, MessageProgress, detail_text, summary
 from synapse_tui.widgets.states import Mark, delivery_mark
 from synapse_tui.widgets.views import named
 
 DONE, HELD = Mark("✓", "x", "done"), Mark("║", "x", "held")
 ALL = [
-    Progress("bob", DONE, "", "1", settled=True),
-    Progress("carol", HELD, "you have a draft", "2"),
-    Progress("dave", FAILED),
+    MessageProgress("bob", DONE, "", "1", settled=True),
+    MessageProgress("carol", HELD, "you have a draft", "2"),
+    MessageProgress("dave", FAILED),
 ]
 
 

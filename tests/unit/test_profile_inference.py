@@ -14,8 +14,8 @@ from synapse_tui.doctor.inference import (
     Answered,
     Evidence,
     Shot,
-    Turn,
-    Typed,
+    TypedText,
+    WatchedTurn,
     approval,
     consents_to_folder,
     find_composer,
@@ -72,7 +72,7 @@ def silent(text: str) -> Shot:
 
 
 def evidence_of(draw: Callable[[str], Shot]) -> Evidence:
-    typed = [Typed(text, draw(text)) for text in (ONE, SEVERAL, LONG)]
+    typed = [TypedText(text, draw(text)) for text in (ONE, SEVERAL, LONG)]
     return Evidence(empty=[draw(EMPTY)], typed=typed)
 
 
@@ -115,7 +115,7 @@ def test_a_paste_is_proved_by_the_number_that_is_its_size() -> None:
     evidence = evidence_of(lined)
     for lines in (12, 62):
         text = "\n".join(f"zulu line {at} of many" for at in range(lines))
-        evidence.typed.append(Typed(text, lined(f"[Pasted #{len(evidence.typed)}: {lines} lines]")))
+        evidence.typed.append(TypedText(text, lined(f"[Pasted #{len(evidence.typed)}: {lines} lines]")))
     found = find_composer(evidence)
     assert found is not None
     assert not isinstance(found.rules, str)
@@ -137,8 +137,8 @@ def turn(**more: object) -> Evidence:
     sent = "count the sentences aloud"
     evidence.empty.append(shot(["Hello", "> hi", "● hi", "─" * 60, "❯ ", "─" * 60], (2, 4)))
     evidence.turns = [
-        Turn(sent, 0.0, tuple(working(at / 5, sent, **more) for at in range(1, 30))),
-        Turn("joke", 0.0, tuple(working(at / 5, "joke", **more) for at in range(1, 4))),
+        WatchedTurn(sent, 0.0, tuple(working(at / 5, sent, **more) for at in range(1, 30))),
+        WatchedTurn("joke", 0.0, tuple(working(at / 5, "joke", **more) for at in range(1, 4))),
     ]
     return evidence
 
@@ -169,7 +169,7 @@ def with_tips(*tips: str) -> Evidence:
     evidence.empty = [tipped(each, TIPS[1]) for each in evidence.empty]
     evidence.typed = [replace(each, shot=tipped(each.shot, TIPS[1])) for each in evidence.typed]
     evidence.turns = [
-        Turn(
+        WatchedTurn(
             f"joke {at}",
             0.0,
             tuple(replace(tipped(idle, tip), at=number / 5) for number in range(1, 30 - at)),
@@ -210,7 +210,7 @@ def test_words_that_come_late_in_a_turn_need_not_be_in_a_short_one() -> None:
         shot([row.rstrip().replace("ctrl+g stops", "") for row in each], plain[0].cursor, at=at / 20)
         for at, each in enumerate(rows, 1)
     ]
-    evidence.turns.append(Turn("a third", 0.0, tuple(without)))
+    evidence.turns.append(WatchedTurn("a third", 0.0, tuple(without)))
     assert "words ctrl+g stops" in [signal.rule["name"] for signal in find_signals(evidence)]
 
 
@@ -232,8 +232,8 @@ def test_a_spinner_may_stand_alone_in_its_row(signs: str, pattern: str) -> None:
 
     evidence = turn()
     evidence.turns = [
-        Turn("slow", 0.0, tuple(lone(at, "slow") for at in range(30))),
-        Turn("joke", 0.0, tuple(lone(at, "joke") for at in range(3))),
+        WatchedTurn("slow", 0.0, tuple(lone(at, "slow") for at in range(30))),
+        WatchedTurn("joke", 0.0, tuple(lone(at, "joke") for at in range(3))),
     ]
     found = find_signals(evidence)
     assert [(signal.rule["name"], signal.rule["screen"]) for signal in found] == (
@@ -248,7 +248,7 @@ def test_a_spinner_that_only_precedes_an_answer_is_learned_from_all_turns() -> N
 
     evidence = turn()
     for at, sent in enumerate(("a", "b", "c")):
-        evidence.turns.append(Turn(sent, 0.0, (waits(at, sent, " · Tip: ask it" if at else ""),)))
+        evidence.turns.append(WatchedTurn(sent, 0.0, (waits(at, sent, " · Tip: ask it" if at else ""),)))
     found = find_signals(evidence)
     assert [signal.rule["name"] for signal in found] == ["spinner", "sign", "words ctrl+g stops"]
     assert found[1].rule["screen"] == "^ *[🌑-🌘](?: *$| +·)"
@@ -265,7 +265,7 @@ def test_a_sign_alone_in_its_row_at_rest_is_no_spinner() -> None:
     moons = [
         shot(["Hello", "🌑🌒🌓🌔"[at % 4], "─" * 60, "❯ ", "─" * 60], (2, 3), at=at / 5) for at in range(30)
     ]
-    evidence.turns = [Turn("slow", 0.0, tuple(moons)), Turn("joke", 0.0, tuple(moons[:5]))]
+    evidence.turns = [WatchedTurn("slow", 0.0, tuple(moons)), WatchedTurn("joke", 0.0, tuple(moons[:5]))]
     assert find_signals(evidence)
     evidence.empty.append(moons[-1])
     assert find_signals(evidence) == []
@@ -291,7 +291,7 @@ def test_rest_needs_silence_where_a_turn_shows_no_sign() -> None:
     assert isinstance(rules[-1], dict)
     assert "silence" not in rules[-1]
     assert rules[-1]["composer"]
-    evidence.turns = [Turn("", 0.0, tuple(evidence.empty[:1] * 5))] * 2
+    evidence.turns = [WatchedTurn("", 0.0, tuple(evidence.empty[:1] * 5))] * 2
     rules = [finding.value for finding in find_states(evidence, composer)]
     assert [rule["state"] for rule in rules if isinstance(rule, dict)] == ["processing", "ready"]
     assert isinstance(rules[-1], dict)
@@ -389,7 +389,7 @@ def test_screens_of_a_dialog_are_no_part_of_the_turn_before_it(rows: list[str], 
     evidence = turn()
     dialog = shot(["Hello", "> joke", "", *rows])
     drawn = shot(["Hello", "> joke", "", "I use a tool", *rows])
-    evidence.turns.append(Turn("joke", 0.0, (working(0.1, "joke"), drawn, dialog)))
+    evidence.turns.append(WatchedTurn("joke", 0.0, (working(0.1, "joke"), drawn, dialog)))
     evidence.ask("joke", dialog)
     (finding,) = find_dialog(evidence, find_composer(evidence))
     assert isinstance(finding.value, dict)
@@ -429,7 +429,7 @@ def test_a_menu_with_signs_before_its_choices_is_a_dialog() -> None:
 
 def test_a_number_that_may_count_pastes_proves_no_size() -> None:
     evidence = evidence_of(lined)
-    evidence.typed.append(Typed("zulu " * 200, lined("[Paste #1]")))
+    evidence.typed.append(TypedText("zulu " * 200, lined("[Paste #1]")))
     found = find_composer(evidence)
     assert found is not None
     assert not isinstance(found.rules, str)

@@ -24,7 +24,7 @@ from synapse_tui.messages.history import History, PushJournal
 from synapse_tui.messages.records import (
     MAX_PUSHES,
     Batch,
-    Delivery,
+    PushDelivery,
     PushProtocol,
     PushState,
     PushSubscription,
@@ -42,8 +42,8 @@ def subscription(name: str = "s", url: str = "http://h.example/") -> PushSubscri
     return PushSubscription("synapse-dummy-8190", PushProtocol.V1, url, name, T0, task_id="t")
 
 
-def delivery(name: str, about: str = "s", task: str = "t", **fields: Any) -> Delivery:
-    return replace(Delivery(name, about, task, "task.working", T0, T0, body="{}", subject=name), **fields)
+def delivery(name: str, about: str = "s", task: str = "t", **fields: Any) -> PushDelivery:
+    return replace(PushDelivery(name, about, task, "task.working", T0, T0, body="{}", subject=name), **fields)
 
 
 def test_delays_double_up_to_a_limit_and_to_what_the_receiver_asks():
@@ -136,7 +136,7 @@ class Rig:
         self.go = asyncio.Event()
         self.got: list[str] = []
         self.known: dict[str, PushSubscription] = {}
-        self.noted: list[Delivery] = []
+        self.noted: list[PushDelivery] = []
         self.worker = PushWorker(
             self._send,
             find=self.known.get,
@@ -144,7 +144,7 @@ class Rig:
             backoff=Backoff(first=0.001, longest=0.002, attempts=4, jitter=lambda: 1.0),
         )
 
-    async def _send(self, subscription: PushSubscription, delivery: Delivery) -> Attempt:
+    async def _send(self, subscription: PushSubscription, delivery: PushDelivery) -> Attempt:
         self.got.append(delivery.id)
         if subscription.url == HANGING:
             await self.go.wait()
@@ -153,7 +153,7 @@ class Rig:
             raise answer
         return answer
 
-    def put(self, whom: PushSubscription, *deliveries: Delivery) -> None:
+    def put(self, whom: PushSubscription, *deliveries: PushDelivery) -> None:
         self.known[whom.id] = whom
         for each in deliveries:
             self.worker.put(whom, replace(each, created_at=datetime.now(UTC)))
@@ -231,7 +231,7 @@ WEBHOOK = PushSubscription(
     secret="x",
     local=True,
 )
-DELIVERY = Delivery("d1", "s1", "t1", "task.working", T0, T0, body='{"a": "é"}', subject="task")
+DELIVERY = PushDelivery("d1", "s1", "t1", "task.working", T0, T0, body='{"a": "é"}', subject="task")
 
 
 @pytest.fixture
@@ -244,7 +244,7 @@ def journal_of(history: History, project: str = KEY.project) -> PushJournal:
 
 
 async def written(
-    path: Path, *subscriptions: PushSubscription, deliveries: tuple[Delivery, ...] = ()
+    path: Path, *subscriptions: PushSubscription, deliveries: tuple[PushDelivery, ...] = ()
 ) -> None:
     async with opened(path, owner="1:1") as (history, _):
         journal = journal_of(history)

@@ -7,7 +7,7 @@ import io
 import logging
 import threading
 
-from synapse_tui.agents.raw_log import GAP, Begun, RawLog, Resized, TimesReader, Written, times_path
+from synapse_tui.agents.raw_log import GAP, Begun, RawLog, Resized, TimesReader, WrittenBytes, times_path
 from synapse_tui.daemon.logs import PAUSE, Repeats
 from synapse_tui.disk_queue import MAX_WAITING, DiskQueue
 
@@ -70,12 +70,12 @@ async def test_times_and_sizes_are_noted(tmp_path):
     await log.close()
     assert noted(path) == [
         Begun(1000.0, 3, 100, 30, anew=True),
-        Written(1000.0, 3, 5),
-        Written(1000.25, 8, 3),
+        WrittenBytes(1000.0, 3, 5),
+        WrittenBytes(1000.25, 8, 3),
         Resized(1000.25, 120, 40),
-        Written(1000.5, 11, 1),
+        WrittenBytes(1000.5, 11, 1),
         Begun(1000.5, 12, 120, 40, anew=True),
-        Written(1000.5, 12, 1),
+        WrittenBytes(1000.5, 12, 1),
     ]
 
 
@@ -88,7 +88,7 @@ async def test_a_new_file_says_that_the_process_goes_on(tmp_path):
     log.resized(90, 20)
     log.write(b"y")
     await log.close()
-    assert noted(path) == [Begun(5.0, 0, 90, 20, anew=False), Written(5.0, 0, 1)]
+    assert noted(path) == [Begun(5.0, 0, 90, 20, anew=False), WrittenBytes(5.0, 0, 1)]
 
 
 async def test_a_clock_that_is_put_back_makes_no_negative_times(tmp_path):
@@ -98,14 +98,14 @@ async def test_a_clock_that_is_put_back_makes_no_negative_times(tmp_path):
     now = 900.0
     log.write(b"x")
     await log.close()
-    assert noted(tmp_path / "a.log")[1] == Written(1000.0, 0, 1)
+    assert noted(tmp_path / "a.log")[1] == WrittenBytes(1000.0, 0, 1)
 
 
 def test_what_is_no_record_is_left_out():
     lines = ["12 5\n", "@1000 0 80x24\n", "rubbish\n", "-3 4\n", "@1 2\n", "٣ 4\n", "7 5\n", "7 0x0\n"]
     assert list(TimesReader().read(lines)) == [
         Begun(1.0, 0, 80, 24, anew=True),
-        Written(1.007, 0, 5),
+        WrittenBytes(1.007, 0, 5),
         Resized(1.014, 1, 1),
     ]
 

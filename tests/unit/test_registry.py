@@ -16,11 +16,11 @@ import pytest
 
 from synapse_tui.paths import tilde
 from synapse_tui.process_times import pid_namespace, process_start
-from synapse_tui.registry import Record, Registry, is_live
+from synapse_tui.registry import Registry, RegistryEntry, is_live
 
 
-def record(port: int = 8100, kind: str = "claude", **fields: object) -> Record:
-    base = Record(
+def record(port: int = 8100, kind: str = "claude", **fields: object) -> RegistryEntry:
+    base = RegistryEntry(
         f"synapse-{kind}-{port}", kind, port, f"http://127.0.0.1:{port}", os.getpid(), working_dir="/p"
     )
     return replace(base, **fields)  # type: ignore[arg-type]

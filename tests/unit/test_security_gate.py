@@ -17,9 +17,9 @@ from synapse_tui.a2a.signing import (
     MAX_AGE,
     SENDER_HEADER,
     SIGNATURE_HEADER,
+    SignatureCheck,
     SignatureChecker,
     SignedRequest,
-    Verdict,
     no_token,
     signature_headers,
 )
@@ -479,7 +479,7 @@ def check(
     signature: str,
     request: SignedRequest = REQUEST,
     sender: str = "synapse-claude-8100",
-) -> Verdict:
+) -> SignatureCheck:
     return checker.check(request, sender=sender, signature=signature)
 
 
@@ -487,7 +487,7 @@ def test_the_sender_is_verified(checker: SignatureChecker, clock: Clock) -> None
     headers = signature_headers(REQUEST, agent_id="synapse-claude-8100", token="secret-1", clock=clock)
     assert headers[SENDER_HEADER] == "synapse-claude-8100"
     assert "secret-1" not in str(headers), "the token itself is never sent"
-    assert check(checker, headers[SIGNATURE_HEADER]) is Verdict.VERIFIED
+    assert check(checker, headers[SIGNATURE_HEADER]) is SignatureCheck.VERIFIED
 
 
 @pytest.mark.parametrize(
@@ -502,43 +502,43 @@ def test_the_sender_is_verified(checker: SignatureChecker, clock: Clock) -> None
     ids=["method", "port", "priority", "body", "no body"],
 )
 def test_a_changed_request_is_wrong(checker: SignatureChecker, clock: Clock, changed: SignedRequest) -> None:
-    assert check(checker, signed(clock), changed) is Verdict.WRONG
+    assert check(checker, signed(clock), changed) is SignatureCheck.WRONG
 
 
 def test_another_agents_token_is_wrong(checker: SignatureChecker, clock: Clock) -> None:
-    assert check(checker, signed(clock, token="secret-2")) is Verdict.WRONG
+    assert check(checker, signed(clock, token="secret-2")) is SignatureCheck.WRONG
 
 
 def test_an_agent_of_another_host_is_a_stranger(checker: SignatureChecker, clock: Clock) -> None:
-    assert check(checker, signed(clock), sender="synapse-gemini-8119") is Verdict.STRANGER
+    assert check(checker, signed(clock), sender="synapse-gemini-8119") is SignatureCheck.STRANGER
 
 
 def test_the_user_of_another_host_is_a_stranger(checker: SignatureChecker, clock: Clock) -> None:
-    assert check(checker, signed(clock, token="another host's"), sender="user") is Verdict.STRANGER
+    assert check(checker, signed(clock, token="another host's"), sender="user") is SignatureCheck.STRANGER
 
 
 def test_a_signature_works_once(checker: SignatureChecker, clock: Clock) -> None:
     signature = signed(clock)
-    assert check(checker, signature) is Verdict.VERIFIED
-    assert check(checker, signature) is Verdict.REPLAYED
-    assert check(checker, signed(clock)) is Verdict.VERIFIED
+    assert check(checker, signature) is SignatureCheck.VERIFIED
+    assert check(checker, signature) is SignatureCheck.REPLAYED
+    assert check(checker, signed(clock)) is SignatureCheck.VERIFIED
 
 
 @pytest.mark.parametrize("drift", [MAX_AGE + 1, -MAX_AGE - 1])
 def test_an_old_or_early_signature_is_expired(checker: SignatureChecker, clock: Clock, drift: float) -> None:
     signature = signed(clock)
     clock.now += drift
-    assert check(checker, signature) is Verdict.EXPIRED
+    assert check(checker, signature) is SignatureCheck.EXPIRED
 
 
 def test_a_replay_is_known_as_long_as_the_signature_lives(checker: SignatureChecker, clock: Clock) -> None:
     clock.now += MAX_AGE - 1
     signature = signed(clock)
     clock.now -= MAX_AGE - 1
-    assert check(checker, signature) is Verdict.VERIFIED
+    assert check(checker, signature) is SignatureCheck.VERIFIED
     clock.now += 2 * MAX_AGE - 3
     check(checker, signed(clock))
-    assert check(checker, signature) is Verdict.REPLAYED
+    assert check(checker, signature) is SignatureCheck.REPLAYED
 
 
 @pytest.mark.parametrize(
@@ -554,11 +554,11 @@ def test_a_replay_is_known_as_long_as_the_signature_lives(checker: SignatureChec
     ],
 )
 def test_what_is_no_signature_is_malformed(checker: SignatureChecker, signature: str) -> None:
-    assert check(checker, signature) is Verdict.MALFORMED
+    assert check(checker, signature) is SignatureCheck.MALFORMED
 
 
 def test_a_signature_without_a_sender_is_malformed(checker: SignatureChecker, clock: Clock) -> None:
-    assert check(checker, signed(clock), sender="") is Verdict.MALFORMED
+    assert check(checker, signed(clock), sender="") is SignatureCheck.MALFORMED
 
 
 def test_nonces_are_forgotten_when_their_time_is_over(checker: SignatureChecker, clock: Clock) -> None:

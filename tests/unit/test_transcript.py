@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.agents.answers import AnswerCollector, tidy
-from synapse_tui.agents.profiles.profile import Transcript
+from synapse_tui.agents.profiles.profile import TranscriptRules
 from synapse_tui.agents.transcript import TAIL, AnswerReader, UsageReader, agrees, read_answer
 from synapse_tui.agents.turns import Conclusion, Turn
 from synapse_tui.content import Artifact
@@ -84,7 +84,7 @@ FILES: dict[str, tuple[str, list[dict[str, object]], str]] = {
 }
 
 
-def transcript(agent: str = "claude") -> Transcript:
+def transcript(agent: str = "claude") -> TranscriptRules:
     found = PROFILES.find(agent).transcript
     assert found is not None
     return found

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from synapse_tui.content import Artifact, TaskMessage
 from synapse_tui.errors import TaskEnded, TaskNotFound
-from synapse_tui.messages.conversations import Entry, Kind, SavedConversation
+from synapse_tui.messages.conversations import ConversationEntry, Kind, SavedConversation
 from synapse_tui.model import DEFAULT_PRIORITY, DeliveryState, ReplyState, Sender, Task, TaskState
 
 from .peer import TaskUpdate, joined_text, over_budget, text_of_message
@@ -52,23 +52,23 @@ class Conversation:
         self._make_id = make_id
         self._now = now
         self._tasks: dict[str, Task] = {}
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, ConversationEntry] = {}
         # Text not yet joined to its entry, by key: joined when read, not for each piece.
         self._pieces: dict[str, list[str]] = {}
         # Characters received from the agent, by task and key of the entry.
         self._sizes: dict[str, dict[str, int]] = {}
         self._totals: dict[str, int] = {}
-        self._listed: tuple[int, Sequence[Task], Sequence[Entry]] = (-1, (), ())
+        self._listed: tuple[int, Sequence[Task], Sequence[ConversationEntry]] = (-1, (), ())
 
     @property
     def tasks(self) -> Sequence[Task]:
         return self._list()[0]
 
     @property
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[ConversationEntry]:
         return self._list()[1]
 
-    def _list(self) -> tuple[Sequence[Task], Sequence[Entry]]:
+    def _list(self) -> tuple[Sequence[Task], Sequence[ConversationEntry]]:
         if self._listed[0] != self.version:
             self._join()
             self._listed = (self.version, tuple(self._tasks.values()), tuple(self._entries.values()))
@@ -242,7 +242,7 @@ class Conversation:
                 self._entries[entry.key] = dataclasses.replace(entry, growing=False, kind=kind)
                 self.version += 1
 
-    def _since_sent(self, task_id: str) -> list[Entry]:
+    def _since_sent(self, task_id: str) -> list[ConversationEntry]:
         self._join()
         entries = [entry for entry in self._entries.values() if entry.task_id == task_id]
         last = max((at for at, entry in enumerate(entries) if entry.kind == "sent"), default=-1)
@@ -295,7 +295,7 @@ class Conversation:
         before = self._entries.get(key)
         self._count(task_id, kind, key, len(text))
         at = before.at if before is not None else self._now()
-        entry = Entry(key, task_id, kind, text, at, sender_id, name, growing)
+        entry = ConversationEntry(key, task_id, kind, text, at, sender_id, name, growing)
         if entry != before:
             self._entries[key] = entry
             self.version += 1

@@ -114,7 +114,7 @@ class Peer(Protocol):
         """Close the connection."""
 
 
-class Pace:
+class ReadLimit:
     """Limits how fast a process reads from all external agents together.
 
     The event loop also serves keyboard, screen and servers. An agent that sends faster is not read for a
@@ -148,7 +148,7 @@ class Pace:
 class Budget:
     """How much an agent may still send for one task."""
 
-    def __init__(self, pace: Pace) -> None:
+    def __init__(self, pace: ReadLimit) -> None:
         self._pace = pace
         self._events = 0
         self._streamed = 0

@@ -9,7 +9,7 @@ from synapse_tui.messages.conversations import (
     CONVERSATIONS,
     ENTRIES,
     TASKS,
-    Entry,
+    ConversationEntry,
     SavedConversation,
     conversation_folder,
     conversation_row,
@@ -73,7 +73,7 @@ class ConversationStore:
             lambda database: database.conversations(self._project, self._folder, claim=claim)
         )
         for each in saved:
-            values: list[Task | Entry] = [*each.tasks, *each.entries]
+            values: list[Task | ConversationEntry] = [*each.tasks, *each.entries]
             written = {value.id if isinstance(value, Task) else value.key: value for value in values}
             self._written[each.alias] = {**written, "": _about(each)}
         return saved

@@ -17,7 +17,7 @@ from synapse_tui.backoff import Backoff
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import BudgetSpent, PeerRefused, PeerUnreachable, SynapseError
 
-from .peer import Budget, NotOffered, Pace
+from .peer import Budget, NotOffered, ReadLimit
 from .untrusted import clean_line, is_allowed, is_loopback, origin_of, shown_origin
 
 CONNECT_TIMEOUT = 5.0
@@ -145,7 +145,7 @@ class _BoundedBody(httpx.AsyncByteStream):
         streams: bool,
     ) -> None:
         assert isinstance(inner, httpx.AsyncByteStream)
-        budget = bounds.budget or Budget(Pace())
+        budget = bounds.budget or Budget(ReadLimit())
         self._inner = inner
         self._request = request
         self._limit = bounds.max_bytes

@@ -28,8 +28,8 @@ from .peer import (
     Budget,
     NotOffered,
     Outgoing,
-    Pace,
     Peer,
+    ReadLimit,
     TaskUpdate,
     artifact_of,
 )
@@ -66,7 +66,7 @@ class RemoteWorker:
         self._report = report
         self._turns: dict[str, asyncio.Lock] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
-        self._pace = Pace()
+        self._pace = ReadLimit()
 
     def send(
         self, agent: ExternalAgent, conversation: Conversation, task: Task, text: str, message_id: str

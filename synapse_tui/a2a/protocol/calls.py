@@ -38,7 +38,7 @@ _CALL = "synapse_call"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ProtocolCall:
     """A request that passed the guard.
 
     Attributes:
@@ -58,7 +58,7 @@ class Call:
     files: BodyFiles | None = None
 
 
-class Caller(User):
+class SdkUser(User):
     """The caller as the SDK's `User`."""
 
     def __init__(self, principal: Principal) -> None:
@@ -78,16 +78,16 @@ class CallContextBuilder(ServerCallContextBuilder):
     def build(self, request: Request) -> ServerCallContext:
         call = call_from(request)
         return ServerCallContext(
-            user=Caller(call.visitor.principal),
+            user=SdkUser(call.visitor.principal),
             # The SDK looks for the version in the headers only; the query counts as well (section 3.6).
             state={_CALL: call, "headers": {VERSION_HEADER: call.version}},
             requested_extensions=set(call.extensions),
         )
 
 
-def call_from(request: Request) -> Call:
+def call_from(request: Request) -> ProtocolCall:
     state = request.state
-    return Call(
+    return ProtocolCall(
         agent=state.agent,
         services=state.services,
         visitor=visitor_of(request),
@@ -99,8 +99,8 @@ def call_from(request: Request) -> Call:
     )
 
 
-def call_of(context: ServerCallContext) -> Call:
-    call: Call = context.state[_CALL]
+def call_of(context: ServerCallContext) -> ProtocolCall:
+    call: ProtocolCall = context.state[_CALL]
     return call
 
 
@@ -117,7 +117,7 @@ def extensions_of(request: Request) -> frozenset[str]:
     return frozenset(sorted(get_requested_extensions(values))[:MAX_EXTENSIONS])
 
 
-async def find_task(call: Call, task_id: str) -> Task:
+async def find_task(call: ProtocolCall, task_id: str) -> Task:
     unknown = TaskNotFound(f"task '{task_id[:100]}' not found", "ListTasks tells which there are")
     try:
         task = await call.agent.tasks.find(task_id)

@@ -21,7 +21,7 @@ from synapse_tui.a2a.calls import KEY_HEADER
 from synapse_tui.a2a.problems import REST_PREFIX
 from synapse_tui.addresses import identity_of
 
-from .calls import SYNAPSE, Call, call_from
+from .calls import SYNAPSE, ProtocolCall, call_from
 
 CardShape = Literal["1.0", "0.3", "dual"]
 
@@ -99,7 +99,7 @@ _SKILLS = [
 ]
 
 
-def card_json(call: Call, form: Form) -> dict[str, Any]:
+def card_json(call: ProtocolCall, form: Form) -> dict[str, Any]:
     kind, services = call.agent.agent_type, call.services
     card: dict[str, Any] = {
         "name": f"Synapse {kind.title()}",
@@ -136,7 +136,7 @@ def card_json(call: Call, form: Form) -> dict[str, Any]:
     return card
 
 
-def extended_json(call: Call, form: CardForm) -> dict[str, Any]:
+def extended_json(call: ProtocolCall, form: CardForm) -> dict[str, Any]:
     """The extended card, with what only authenticated callers get: the agent's folder and current state."""
     card, agent = card_json(call, form), call.agent
     card["capabilities"]["extensions"][0]["params"] |= {

@@ -27,7 +27,7 @@ from synapse_tui.messages.changes import Chunk
 from synapse_tui.messages.tasks import is_asked
 from synapse_tui.model import MessageRequest, Task, TaskState
 
-from .calls import Call, priority_of
+from .calls import ProtocolCall, priority_of
 
 MAX_EXACT = 2**53  # JSON parsers disagree on greater integers; they are sent as text
 MAX_FILES = 4 * 1024 * 1024  # bytes of files in one answer; further files are given by path
@@ -242,7 +242,7 @@ def _read_one(path: str, most: int) -> bytes | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class MessageDraft:
     """A message whose files are not written yet; the request lacks its text and file paths."""
 
     request: MessageRequest
@@ -258,7 +258,7 @@ class Draft:
         return replace(self.request, text=text, message=replace(self.request.message, parts=parts))
 
 
-def draft_of(params: pb.SendMessageRequest, call: Call) -> Draft:
+def draft_of(params: pb.SendMessageRequest, call: ProtocolCall) -> MessageDraft:
     """Parse a message, without looking up the task that it continues."""
     message = params.message
     if message.role == pb.ROLE_AGENT:
@@ -289,7 +289,7 @@ def draft_of(params: pb.SendMessageRequest, call: Call) -> Draft:
         follows=message.task_id,
         context_id=message.context_id,
     )
-    return Draft(request, content)
+    return MessageDraft(request, content)
 
 
 def _content(part: pb.Part) -> Part | Upload:

@@ -37,11 +37,11 @@ from synapse_tui.messages.records import Page, PushProtocol, PushSubscription, T
 from synapse_tui.messages.tasks import is_asked, make_cursor
 from synapse_tui.model import MessageRequest, Task, TaskState
 
-from .calls import Call, call_of, find_task, translated, translated_stream
+from .calls import ProtocolCall, call_of, find_task, translated, translated_stream
 from .cards import extended_json, keys_demanded
 from .convert import (
     NO_FILES,
-    Draft,
+    MessageDraft,
     answer_message,
     chunk_event,
     draft_of,
@@ -125,7 +125,7 @@ class Handler(RequestHandler):
                         yield update
                     self._retries.answered(step.task)
 
-    async def _begin(self, params: pb.SendMessageRequest, call: Call) -> Turn:
+    async def _begin(self, params: pb.SendMessageRequest, call: ProtocolCall) -> ProtocolTurn:
         draft = draft_of(params, call)
         followed = await _followed(call, draft.request) if draft.request.follows else None
         task, new = self._retries.find(call.agent, draft.request), False
@@ -143,9 +143,11 @@ class Handler(RequestHandler):
             except BaseException:
                 events.close()
                 raise
-        return Turn(task, events, follow_up=followed is not None and new)
+        return ProtocolTurn(task, events, follow_up=followed is not None and new)
 
-    async def _accept(self, params: pb.SendMessageRequest, call: Call, draft: Draft) -> tuple[Task, bool]:
+    async def _accept(
+        self, params: pb.SendMessageRequest, call: ProtocolCall, draft: MessageDraft
+    ) -> tuple[Task, bool]:
         check_ring(call.agent, draft.request, call.services)
         task_id = draft.request.follows or str(uuid4())
         request = await draft.written(call.agent.cwd, task_id)
@@ -234,7 +236,7 @@ class Handler(RequestHandler):
 
     async def _push(
         self, params: Message | None, context: ServerCallContext, task_id: str
-    ) -> tuple[Call, PushService]:
+    ) -> tuple[ProtocolCall, PushService]:
         call = self._call(params, context)
         push = push_of(call)
         await find_task(call, task_id)
@@ -254,14 +256,14 @@ class Handler(RequestHandler):
         card = extended_json(call, form)
         return ParseDict(card, pb.AgentCard(), ignore_unknown_fields=True)
 
-    def _call(self, params: Message | None, context: ServerCallContext) -> Call:
+    def _call(self, params: Message | None, context: ServerCallContext) -> ProtocolCall:
         call = call_of(context)
         if params is not None:
             validate_proto_required_fields(params)
         return call
 
 
-async def _followed(call: Call, request: MessageRequest) -> Task:
+async def _followed(call: ProtocolCall, request: MessageRequest) -> Task:
     task = await find_task(call, request.follows)
     if request.context_id not in ("", task.context_id):
         raise InvalidParamsError(
@@ -327,7 +329,7 @@ def _content(part: Part) -> tuple[object, ...]:
 # -- streams of a task's events ---
 
 
-class Turn:
+class ProtocolTurn:
     """An accepted message and the following events of its task.
 
     A follow-up answers the task's last question, so that question no longer ends the turn.
@@ -344,7 +346,7 @@ class Turn:
         return task.state.final or (task.state is TaskState.INPUT_REQUIRED and not self._asked_before)
 
 
-class Step(NamedTuple):
+class TaskStep(NamedTuple):
     """An event of a task, with the task before and after it."""
 
     event: TaskEvent
@@ -352,7 +354,9 @@ class Step(NamedTuple):
     task: Task
 
 
-async def steps(events: Reader, task: Task, turn: Turn | None = None) -> AsyncGenerator[Step, None]:
+async def steps(
+    events: Reader, task: Task, turn: ProtocolTurn | None = None
+) -> AsyncGenerator[TaskStep, None]:
     """Yield the events of a task until it ends or the turn is over."""
     while not task.state.final:
         over = turn is not None and turn.over(task)
@@ -364,10 +368,10 @@ async def steps(events: Reader, task: Task, turn: Turn | None = None) -> AsyncGe
         except (StopAsyncIteration, TimeoutError):
             return
         before, task = task, task if isinstance(event, Chunk) else event.task
-        yield Step(event, before, task)
+        yield TaskStep(event, before, task)
 
 
-async def update_of(step: Step) -> TaskUpdate | None:
+async def update_of(step: TaskStep) -> TaskUpdate | None:
     if isinstance(step.event, Chunk):
         return chunk_event(step.task, step.event, await read_files(step.event.parts))
     message, before = status_message(step.task), status_message(step.before)
@@ -377,7 +381,7 @@ async def update_of(step: Step) -> TaskUpdate | None:
     return status_event(step.task, await read_files(parts))
 
 
-async def _ended(call: Call, turn: Turn, task: Task) -> Task:
+async def _ended(call: ProtocolCall, turn: ProtocolTurn, task: Task) -> Task:
 
     async def last(task: Task) -> Task:
         async with aclosing(steps(turn.events, task, turn)) as found:
@@ -470,13 +474,13 @@ def _length(task: Task) -> int:
 # -- push notification configurations (A2A section 4.3) ---
 
 
-def push_of(call: Call) -> PushService:
+def push_of(call: ProtocolCall) -> PushService:
     if call.services.push is None:
         raise PushNotificationNotSupportedError
     return call.services.push
 
 
-def config_of(params: pb.TaskPushNotificationConfig, call: Call) -> PushSubscription:
+def config_of(params: pb.TaskPushNotificationConfig, call: ProtocolCall) -> PushSubscription:
     if not params.url:
         raise InvalidParamsError("the push configuration has no url")
     auth = params.authentication
@@ -521,7 +525,7 @@ def page_of_configs(
 
 @asynccontextmanager
 async def pushed(
-    configuration: pb.SendMessageConfiguration, call: Call, task_id: str
+    configuration: pb.SendMessageConfiguration, call: ProtocolCall, task_id: str
 ) -> AsyncIterator[Callable[[], Awaitable[None]]]:
     """Add a message's configuration before its task is created, and remove it if the task is not created.
 
@@ -542,7 +546,7 @@ async def pushed(
         raise
 
 
-async def push_again(configuration: pb.SendMessageConfiguration, call: Call, task_id: str) -> None:
+async def push_again(configuration: pb.SendMessageConfiguration, call: ProtocolCall, task_id: str) -> None:
     """Add the configuration of a retried message.
 
     One without an id replaces the one with the same URL, so that a retry does not notify twice.
@@ -558,7 +562,7 @@ async def push_again(configuration: pb.SendMessageConfiguration, call: Call, tas
 
 
 def _config_for(
-    task_id: str, configuration: pb.SendMessageConfiguration, call: Call
+    task_id: str, configuration: pb.SendMessageConfiguration, call: ProtocolCall
 ) -> PushSubscription | None:
     if not configuration.HasField("task_push_notification_config"):
         return None

@@ -19,15 +19,15 @@ from synapse_tui.a2a.protocol.convert import (
 from synapse_tui.a2a.wire import task_json
 from synapse_tui.messages.records import PushProtocol
 
-from .subscriptions import Change
+from .subscriptions import PushedChange
 
 
-async def encode_with_files(change: Change, protocol: PushProtocol) -> Mapping[str, object]:
+async def encode_with_files(change: PushedChange, protocol: PushProtocol) -> Mapping[str, object]:
     """Encode a change with the contents of its files."""
     return encode(change, protocol, await read_files(change.parts))
 
 
-def encode(change: Change, protocol: PushProtocol, files: Files = NO_FILES) -> Mapping[str, object]:
+def encode(change: PushedChange, protocol: PushProtocol, files: Files = NO_FILES) -> Mapping[str, object]:
     """Encode a change, by default with its files as paths."""
     if protocol is PushProtocol.DIALECT:
         return {"task_id": change.task.id, **task_json(change.task)}
@@ -38,7 +38,7 @@ def encode(change: Change, protocol: PushProtocol, files: Files = NO_FILES) -> M
     return MessageToDict(_stream_response(change, files))
 
 
-def _stream_response(change: Change, files: Files) -> pb.StreamResponse:
+def _stream_response(change: PushedChange, files: Files) -> pb.StreamResponse:
     task = change.task
     if change.kind == "status":
         return pb.StreamResponse(status_update=status_event(task))

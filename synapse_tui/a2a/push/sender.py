@@ -23,7 +23,7 @@ from synapse_tui import __version__
 from synapse_tui.a2a.calls import DELIVERY_HEADER
 from synapse_tui.backoff import is_transient_status
 from synapse_tui.errors import TargetRefused
-from synapse_tui.messages.records import Delivery, PushProtocol, PushSubscription
+from synapse_tui.messages.records import PushDelivery, PushProtocol, PushSubscription
 
 from .policy import Destination, TargetPolicy, destination_of
 from .worker import Attempt
@@ -52,7 +52,7 @@ class PushSender:
         self._certificates = certificates or ssl.create_default_context()
         self._timeout = timeout
 
-    async def __call__(self, subscription: PushSubscription, delivery: Delivery) -> Attempt:
+    async def __call__(self, subscription: PushSubscription, delivery: PushDelivery) -> Attempt:
         try:
             destination = destination_of(subscription.url)
             headers = headers_of(subscription, delivery, datetime.now(UTC))
@@ -146,7 +146,7 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
             )
 
 
-def headers_of(subscription: PushSubscription, delivery: Delivery, now: datetime) -> Headers:
+def headers_of(subscription: PushSubscription, delivery: PushDelivery, now: datetime) -> Headers:
     headers = {
         "Host": _authority(destination_of(subscription.url)),
         "User-Agent": f"synapse-tui/{__version__}",

@@ -18,7 +18,7 @@ from synapse_tui.backoff import Backoff
 from synapse_tui.errors import ConfigError, HistoryError
 from synapse_tui.events import AgentAdded, AgentRemoved, Event, EventBus, Notice, TaskChanged
 from synapse_tui.messages.history import PushJournal
-from synapse_tui.messages.records import Delivery, PushLeft, PushSubscription
+from synapse_tui.messages.records import PushDelivery, PushLeft, PushSubscription
 
 from .policy import Allowed, TargetPolicy
 from .subscriptions import Notifier, Subscriptions, completed, load_encoder
@@ -154,7 +154,7 @@ class PushService:
         self._worker.forget(subscription)
         self._notifier.forget(subscription)
 
-    async def log(self, subscription: PushSubscription, limit: int) -> Sequence[Delivery]:
+    async def log(self, subscription: PushSubscription, limit: int) -> Sequence[PushDelivery]:
         """The newest notifications to a receiver, newest first."""
         return await self._journal.log(subscription.id, limit)
 
@@ -264,7 +264,7 @@ class PushService:
 
     # -- sending ---
 
-    async def _send(self, subscription: PushSubscription, delivery: Delivery) -> Attempt:
+    async def _send(self, subscription: PushSubscription, delivery: PushDelivery) -> Attempt:
         if not delivery.attempts:
             with contextlib.suppress(HistoryError):  # otherwise the next process may report another end
                 await self._journal.flush()
@@ -282,7 +282,7 @@ class PushService:
         sender: Send = module.PushSender(self.policy, certificates=client_context(self._network, local=False))
         return sender
 
-    def _note(self, delivery: Delivery) -> None:
+    def _note(self, delivery: PushDelivery) -> None:
         self._journal.note_delivery(delivery)
         self._notifier.settled(delivery)
 

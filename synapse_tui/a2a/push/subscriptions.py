@@ -18,7 +18,7 @@ from uuid import uuid4
 from synapse_tui.content import Part
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import InvalidValue, PushLimit, PushNotFound, TargetRefused
-from synapse_tui.messages.records import Delivery, PushProtocol, PushState, PushSubscription
+from synapse_tui.messages.records import PushDelivery, PushProtocol, PushState, PushSubscription
 from synapse_tui.model import USER, Task, TaskState
 
 EVENTS = tuple(f"task.{state.value}" for state in TaskState)  # Events of a webhook
@@ -153,7 +153,7 @@ class Subscriptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PushedChange:
     """A change of a task: the whole task, its status, or the artifact at `index`."""
 
     task: Task
@@ -179,19 +179,19 @@ class Change:
         return f"artifact {self.index}" if self.kind == "artifact" else self.kind
 
 
-def changes(before: Task | None, task: Task) -> Iterator[Change]:
+def changes(before: Task | None, task: Task) -> Iterator[PushedChange]:
     """The differences between two snapshots in the order of a stream; the whole task without the first."""
     if before is None:
-        yield Change(task)
+        yield PushedChange(task)
         return
     if before.state.final:
         return
     for index, artifact in enumerate(task.artifacts):
         if index >= len(before.artifacts) or before.artifacts[index] != artifact:
-            yield Change(task, "artifact", index)
+            yield PushedChange(task, "artifact", index)
     asks = task.state is TaskState.INPUT_REQUIRED and task.reason != before.reason
     if asks or task.state is not before.state:
-        yield Change(task, "status")
+        yield PushedChange(task, "status")
 
 
 def load_encoder() -> Any:  # noqa: ANN401 - a module
@@ -209,7 +209,7 @@ class Notifier:
     def __init__(
         self,
         subscriptions: Subscriptions,
-        put: Callable[[PushSubscription, Delivery], None],
+        put: Callable[[PushSubscription, PushDelivery], None],
         *,
         clock: Callable[[], datetime],
     ) -> None:
@@ -219,7 +219,7 @@ class Notifier:
         # Subscriptions that have received the whole task.
         self._begun: set[str] = set()
         # Changes with files, by the id of the notification: files are read when it is sent.
-        self._with_files: dict[str, Change] = {}
+        self._with_files: dict[str, PushedChange] = {}
         self._last: datetime | None = None
 
     def notify(self, task: Task, before: Task | None) -> None:
@@ -230,7 +230,7 @@ class Notifier:
         if before is None or task.state is not before.state:
             for webhook in self._subscriptions.of_agent(task.target):
                 if f"task.{task.state.value}" in webhook.events:
-                    self._give(webhook, Change(task), bodies)
+                    self._give(webhook, PushedChange(task), bodies)
         for subscription in self._subscriptions.of_task(task.id):
             if subscription.ended_at is None:
                 self._notify_client(subscription, list(changes(before, task)), bodies)
@@ -241,12 +241,12 @@ class Notifier:
     def forget(self, subscription: PushSubscription) -> None:
         self._begun.discard(subscription.id)
 
-    def settled(self, delivery: Delivery) -> None:
+    def settled(self, delivery: PushDelivery) -> None:
         """Discard what a finished notification no longer needs."""
         if delivery.state is not PushState.PENDING:
             self._with_files.pop(delivery.id, None)
 
-    async def with_files(self, subscription: PushSubscription, delivery: Delivery) -> Delivery:
+    async def with_files(self, subscription: PushSubscription, delivery: PushDelivery) -> PushDelivery:
         change = self._with_files.get(delivery.id)
         if change is None:
             return delivery
@@ -254,20 +254,24 @@ class Notifier:
             delivery, body=_dumps(await load_encoder().encode_with_files(change, subscription.protocol))
         )
 
-    def written(self, delivery: Delivery, task: Task) -> Delivery:
+    def written(self, delivery: PushDelivery, task: Task) -> PushDelivery:
         """Write the body of a notification to a webhook that recovery has noted."""
-        return replace(delivery, body=_webhook_body(delivery, _body(Change(task), PushProtocol.DIALECT, {})))
+        return replace(
+            delivery, body=_webhook_body(delivery, _body(PushedChange(task), PushProtocol.DIALECT, {}))
+        )
 
-    def _notify_client(self, subscription: PushSubscription, found: list[Change], bodies: Bodies) -> None:
+    def _notify_client(
+        self, subscription: PushSubscription, found: list[PushedChange], bodies: Bodies
+    ) -> None:
         if found and (subscription.protocol is PushProtocol.V03 or subscription.id not in self._begun):
-            found = [Change(found[0].task)]
+            found = [PushedChange(found[0].task)]
         for change in found:
             self._begun.add(subscription.id)
             self._give(subscription, change, bodies)
 
-    def _give(self, subscription: PushSubscription, change: Change, bodies: Bodies) -> None:
+    def _give(self, subscription: PushSubscription, change: PushedChange, bodies: Bodies) -> None:
         body = _body(change, subscription.protocol, bodies)
-        delivery = Delivery(
+        delivery = PushDelivery(
             str(uuid4()),
             subscription.id,
             change.task.id,
@@ -292,14 +296,14 @@ class Notifier:
         return now
 
 
-def _body(change: Change, protocol: PushProtocol, bodies: Bodies) -> str:
+def _body(change: PushedChange, protocol: PushProtocol, bodies: Bodies) -> str:
     key = change.subject, protocol
     if key not in bodies:
         bodies[key] = _dumps(load_encoder().encode(change, protocol))
     return bodies[key]
 
 
-def _webhook_body(delivery: Delivery, data: str) -> str:
+def _webhook_body(delivery: PushDelivery, data: str) -> str:
     time = delivery.created_at.isoformat()
     about = {"event": delivery.event, "event_id": delivery.id, "timestamp": time}
     return f'{_dumps(about)[:-1]},"data":{data}}}'

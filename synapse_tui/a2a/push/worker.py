@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from synapse_tui.backoff import Backoff
 from synapse_tui.dataclass import dataclass
-from synapse_tui.messages.records import Delivery, PushState, PushSubscription
+from synapse_tui.messages.records import PushDelivery, PushState, PushSubscription
 
 from .policy import shown_url
 
@@ -44,7 +44,7 @@ class Attempt:
     retry_after: float = 0.0
 
 
-Send = Callable[[PushSubscription, Delivery], Awaitable[Attempt]]
+Send = Callable[[PushSubscription, PushDelivery], Awaitable[Attempt]]
 
 
 RETRY = Backoff(first=1.0, longest=300.0, limit=86_400.0, attempts=10, longest_asked=3600.0)
@@ -55,7 +55,7 @@ class ReceiverQueue:
 
     def __init__(self) -> None:
         self.changed = asyncio.Event()
-        self._waiting: dict[str, Delivery] = {}
+        self._waiting: dict[str, PushDelivery] = {}
         self._bytes = 0
         self._claimed = ""
         self._held_until = datetime.min.replace(tzinfo=UTC)
@@ -63,13 +63,13 @@ class ReceiverQueue:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def __iter__(self) -> Iterator[Delivery]:
+    def __iter__(self) -> Iterator[PushDelivery]:
         return iter(tuple(self._waiting.values()))
 
     def __contains__(self, delivery_id: str) -> bool:
         return delivery_id in self._waiting
 
-    def add(self, delivery: Delivery) -> Sequence[tuple[Delivery, str]]:
+    def add(self, delivery: PushDelivery) -> Sequence[tuple[PushDelivery, str]]:
         """Add a notification. Returns those dropped to make room, with the reasons."""
         self._waiting[delivery.id] = delivery
         self._bytes += len(delivery.body)
@@ -80,7 +80,7 @@ class ReceiverQueue:
             self.remove(spare[0].id)
         return dropped
 
-    def claim(self, now: datetime) -> Delivery | None:
+    def claim(self, now: datetime) -> PushDelivery | None:
         """The next notification that is due; it is not dropped until it is removed or to be retried."""
         found = next((each for each in self._heads() if each.due_at <= now), None)
         if found is None or now < self._held_until:
@@ -88,7 +88,7 @@ class ReceiverQueue:
         self._claimed = found.id
         return found
 
-    def retry(self, delivery: Delivery, *, hold: bool) -> None:
+    def retry(self, delivery: PushDelivery, *, hold: bool) -> None:
         """Try a claimed notification again when it is due, with `hold` nothing else before."""
         self._claimed = ""
         self._waiting[delivery.id] = delivery
@@ -107,7 +107,7 @@ class ReceiverQueue:
         first = max(min(each.due_at for each in self._heads()), self._held_until)
         return max((first - now).total_seconds(), 0.0)
 
-    def _heads(self) -> Iterator[Delivery]:
+    def _heads(self) -> Iterator[PushDelivery]:
         """The oldest notification of each subscription and task."""
         before: set[tuple[str, str]] = set()
         for each in self._waiting.values():
@@ -119,11 +119,11 @@ class ReceiverQueue:
     def _crowded(self) -> bool:
         return len(self._waiting) > MAX_WAITING or (self._bytes > MAX_BYTES and len(self._waiting) > 1)
 
-    def _spare(self) -> tuple[Delivery, str] | None:
+    def _spare(self) -> tuple[PushDelivery, str] | None:
         """The notification to drop first: one superseded by a later one, else the oldest."""
         free = [each for each in self._waiting.values() if each.id != self._claimed]
         later: set[tuple[str, str, str]] = set()
-        superseded: Delivery | None = None
+        superseded: PushDelivery | None = None
         for each in reversed(free):
             about = (each.subscription_id, each.task_id, each.subject)
             if about in later:
@@ -145,7 +145,7 @@ class PushWorker:
         send: Send,
         *,
         find: Callable[[str], PushSubscription | None],
-        note: Callable[[Delivery], None],
+        note: Callable[[PushDelivery], None],
         backoff: Backoff = RETRY,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -159,11 +159,11 @@ class PushWorker:
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
         self._stopped = False
 
-    def __iter__(self) -> Iterator[Delivery]:
+    def __iter__(self) -> Iterator[PushDelivery]:
         for queue in tuple(self._queues.values()):
             yield from queue
 
-    def put(self, subscription: PushSubscription, delivery: Delivery, *, noted: bool = False) -> None:
+    def put(self, subscription: PushSubscription, delivery: PushDelivery, *, noted: bool = False) -> None:
         """Queue a notification; `noted` if it is already stored."""
         if not noted:
             self._note(delivery)
@@ -213,7 +213,7 @@ class PushWorker:
             if not queue:
                 self._queues.pop(url, None)
 
-    async def _deliver(self, queue: ReceiverQueue, delivery: Delivery) -> None:
+    async def _deliver(self, queue: ReceiverQueue, delivery: PushDelivery) -> None:
         subscription = self._find(delivery.subscription_id)
         if subscription is None:
             queue.remove(delivery.id)
@@ -240,12 +240,12 @@ class PushWorker:
             log.warning("a push was given up: %s", tried.problem, extra=about)
             self._failed(tried, tried.problem)
 
-    async def _attempt(self, subscription: PushSubscription, delivery: Delivery) -> Attempt:
+    async def _attempt(self, subscription: PushSubscription, delivery: PushDelivery) -> Attempt:
         try:
             return await self._send(subscription, delivery)
         except Exception:
             log.exception("a push failed within this program", extra={"task": delivery.task_id})
             return Attempt(problem="it failed within this program, see its log", again=True)
 
-    def _failed(self, delivery: Delivery, problem: str) -> None:
+    def _failed(self, delivery: PushDelivery, problem: str) -> None:
         self._note(replace(delivery, state=PushState.DEAD, problem=problem, ended_at=self._clock()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from synapse_tui.agents.dialogs import FLICKER, Dialog
+from synapse_tui.agents.dialogs import FLICKER, AgentDialog
 from synapse_tui.agents.keyboard import DELIBERATE, Keyboard, presses_stop
 from synapse_tui.agents.profiles.profile import key_bytes
 from synapse_tui.dataclass import dataclass
@@ -78,7 +78,7 @@ class Answerer:
             self._stopped()
         return await self._closed(dialog)
 
-    def _seen(self, serial: int, fingerprint: str) -> Dialog:
+    def _seen(self, serial: int, fingerprint: str) -> AgentDialog:
         """Return the dialog on the screen, which must be the one that the person saw."""
         self._view.look_for_key()
         dialog = self._current()
@@ -92,14 +92,14 @@ class Answerer:
             raise _Refusal(TYPES)
         return dialog
 
-    def _current(self) -> Dialog:
+    def _current(self) -> AgentDialog:
         if not self._view.alive:
             raise _Refusal(EXITED)
         if self._view.dialog is None or self._view.reading().visible:
             raise _Refusal(GONE)
         return self._view.dialog
 
-    def _wanted(self, dialog: Dialog, option: str) -> int:
+    def _wanted(self, dialog: AgentDialog, option: str) -> int:
         wanted = dialog.find(option)
         if not dialog.options or (dialog.marked is None and not any(each.key for each in dialog.options)):
             raise _Refusal(UNREADABLE)
@@ -107,7 +107,7 @@ class Answerer:
             raise _Refusal(CHANGED)
         return wanted
 
-    async def _move(self, dialog: Dialog, wanted: int, begun: float) -> Dialog:
+    async def _move(self, dialog: AgentDialog, wanted: int, begun: float) -> AgentDialog:
         """Move the mark by one option, and return the dialog with the mark there."""
         assert dialog.marked is not None
         step = 1 if wanted > dialog.marked else -1
@@ -123,7 +123,7 @@ class Answerer:
             raise _Refusal(CHANGED)
         return moved
 
-    async def _press(self, key: bytes, dialog: Dialog, begun: float) -> None:
+    async def _press(self, key: bytes, dialog: AgentDialog, begun: float) -> None:
         def look() -> bool:
             self._check(dialog)
             if self._current().fingerprint != dialog.fingerprint:
@@ -136,12 +136,12 @@ class Answerer:
         if await KeyPress(self._view, key).press(look) is None:
             raise _Refusal(NOT_TAKEN)
 
-    def _check(self, dialog: Dialog) -> None:
+    def _check(self, dialog: AgentDialog) -> None:
         current = self._current()
         if current.serial != dialog.serial or not current.same_question(dialog):
             raise _Refusal(CHANGED)
 
-    async def _closed(self, dialog: Dialog) -> AnswerOutcome:
+    async def _closed(self, dialog: AgentDialog) -> AnswerOutcome:
         """Wait until the dialog is gone for good, or another one is there."""
         deadline, gone_at = self._view.now() + CLOSES, None
         while self._view.alive:

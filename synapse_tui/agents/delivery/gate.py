@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol, TypeVar
 
 from synapse_tui.agents.composer import ComposerReading
-from synapse_tui.agents.dialogs import Dialog
+from synapse_tui.agents.dialogs import AgentDialog
 from synapse_tui.agents.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import DialogKind, Profile
 from synapse_tui.agents.state import Passage, Timeline
@@ -45,7 +45,7 @@ class AgentTerminal(Protocol):
         """Return the composer as currently rendered."""
 
     @property
-    def dialog(self) -> Dialog | None:
+    def dialog(self) -> AgentDialog | None:
         """Return the dialog on the screen, numbered; None if there is none."""
 
     @property
@@ -156,17 +156,17 @@ def dialog_open(view: AgentTerminal) -> bool:
     return view.report.state is AgentState.WAITING or view.reading().dialog is not None
 
 
-ANNOUNCED = Dialog(announced=True)
+ANNOUNCED = AgentDialog(announced=True)
 
 
-def dialog_for_keys(view: AgentTerminal) -> Dialog | None:
+def dialog_for_keys(view: AgentTerminal) -> AgentDialog | None:
     """Return the dialog that the user's next key would answer; None if the composer has the focus."""
     reading = view.reading()
     if view.announces_dialog:
         return ANNOUNCED
     if reading.visible or not dialog_open(view):
         return None
-    return Dialog(reading.dialog_name, reading.dialog_title, reading.dialog_kind)
+    return AgentDialog(reading.dialog_name, reading.dialog_title, reading.dialog_kind)
 
 
 def shows_no_dialog(view: AgentTerminal) -> bool:

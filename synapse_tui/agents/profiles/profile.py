@@ -188,7 +188,7 @@ class TranscriptUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class Transcript:
+class TranscriptRules:
     """Where the agent logs its conversation, as JSON lines."""
 
     path: str
@@ -268,7 +268,7 @@ class Profile:
     states: tuple[StateRule, ...] = ()
     ignores: frozenset[str] = frozenset()  # signals of the agent that count for nothing
     resume: tuple[str, ...] = ()
-    transcript: Transcript | None = None
+    transcript: TranscriptRules | None = None
     usage_database: str = ""  # path of an SQLite file that states tokens as opencode's does
     quirks: Quirks = field(default_factory=Quirks)
     doctor: DoctorRules = field(default_factory=DoctorRules)

@@ -47,8 +47,8 @@ from .profile import (
     Startup,
     StateRule,
     Submit,
-    Transcript,
     TranscriptLines,
+    TranscriptRules,
     TranscriptUsage,
     ViModes,
     WorkingInput,
@@ -72,16 +72,16 @@ class Faults:
         self.found.append(ProfileError(self.path, line, reason))
 
 
-class Entry(NamedTuple):
+class KeyEntry(NamedTuple):
     """A key of a section: its default, and its node in the file or None if it is not given."""
 
     key: str
     default: object
     given: Node | None
-    section: Section | None  # the section below it, if it is a mapping
+    section: ProfileSection | None  # the section below it, if it is a mapping
 
 
-class Section:
+class ProfileSection:
     """A mapping in the file; keys that are never read are reported as unknown."""
 
     def __init__(self, node: MappingNode | None, faults: Faults, name: str = "") -> None:
@@ -91,7 +91,7 @@ class Section:
         self._values: dict[str, Node] = {}
         self._keys: dict[str, Node] = {}
         self._asked: dict[str, object] = {}  # every known key, in the order of reading, with its default
-        self._below: dict[str, Section] = {}
+        self._below: dict[str, ProfileSection] = {}
         self._skipped: set[str] = set()
         for key, value in node.value if node is not None else ():
             self._take(key, value)
@@ -235,15 +235,15 @@ class Section:
         section = self.section(key)
         return {name: section.text(name) for name in section._values}
 
-    def section(self, key: str) -> Section:
+    def section(self, key: str) -> ProfileSection:
         node = self._node(key)
         if node is not None and not isinstance(node, MappingNode):
             self._fault(node, key, "a mapping")
             node = None
-        below = self._below[key] = Section(node, self.faults, self._path(key))
+        below = self._below[key] = ProfileSection(node, self.faults, self._path(key))
         return below
 
-    def read(self, key: str, reader: Callable[[Section], Value]) -> Value:
+    def read(self, key: str, reader: Callable[[ProfileSection], Value]) -> Value:
         """Parse a nested mapping; keys that the reader does not read are errors."""
         section = self.section(key)
         found = reader(section)
@@ -251,7 +251,7 @@ class Section:
         return found
 
     def read_list(
-        self, key: str, reader: Callable[[Section], Value], *, alone: bool = False
+        self, key: str, reader: Callable[[ProfileSection], Value], *, alone: bool = False
     ) -> tuple[Value, ...]:
         """Parse each item of a list of mappings; `alone` also accepts a single mapping."""
         found = []
@@ -260,26 +260,27 @@ class Section:
             section.finish()
         return tuple(found)
 
-    def _sections(self, key: str, *, alone: bool) -> list[Section]:
+    def _sections(self, key: str, *, alone: bool) -> list[ProfileSection]:
         node = self._node(key)
         if node is None:
             return []
         if alone and isinstance(node, MappingNode):
-            return [Section(node, self.faults, self._path(key))]
+            return [ProfileSection(node, self.faults, self._path(key))]
         if not isinstance(node, SequenceNode) or not all(
             isinstance(item, MappingNode) for item in node.value
         ):
             self._fault(node, key, "a list of mappings")
             return []
         return [
-            Section(item, self.faults, f"{self._path(key)}[{index}]") for index, item in enumerate(node.value)
+            ProfileSection(item, self.faults, f"{self._path(key)}[{index}]")
+            for index, item in enumerate(node.value)
         ]
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[KeyEntry]:
         """Yield every known key of the section with what holds for it."""
         for key, default in self._asked.items():
             if key not in self._skipped:
-                yield Entry(key, default, self._values.get(key), self._below.get(key))
+                yield KeyEntry(key, default, self._values.get(key), self._below.get(key))
 
     def skip(self, *keys: str) -> None:
         self._skipped.update(keys)
@@ -318,7 +319,7 @@ MAX_DEPTH = 50
 """Levels of nesting in a file. Composing is recursive; libyaml's crashes the process where the stack ends."""
 
 
-class _Composer(Composer, Resolver):
+class _NodeComposer(Composer, Resolver):
     """The nodes of one document from the events of a parser, at most `MAX_DEPTH` levels deep."""
 
     def __init__(self, text: str) -> None:
@@ -345,12 +346,12 @@ _PROBLEMS = {"exceeded maximum nesting depth": _TOO_DEEP}
 """What libyaml says of text it has read ahead, since PyYAML 6.0.4."""
 
 
-def read_mapping(path: Path, data: bytes, faults: Faults) -> Section | None:
+def read_mapping(path: Path, data: bytes, faults: Faults) -> ProfileSection | None:
     if len(data) > MAX_FILE_BYTES:
         faults.add(None, f"the file is longer than {MAX_FILE_BYTES} bytes")
         return None
     try:
-        node = _Composer(data.decode("utf-8")).get_single_node()
+        node = _NodeComposer(data.decode("utf-8")).get_single_node()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         faults.found.append(ProfileError(path, line, "the file is not UTF-8"))
@@ -367,14 +368,14 @@ def read_mapping(path: Path, data: bytes, faults: Faults) -> Section | None:
     if not isinstance(node, MappingNode):
         faults.add(node, "the file must hold one mapping of keys to values")
         return None
-    return Section(node, faults)
+    return ProfileSection(node, faults)
 
 
 # placeholders in a message and in the pattern of its answer
 PLACEHOLDERS = ("first", "second", "filler", "command", "seconds", "chars", "lines")
 
 
-def read_doctor(section: Section) -> DoctorRules:
+def read_doctor(section: ProfileSection) -> DoctorRules:
     base = DoctorRules()
     return DoctorRules(
         version=section.text("version"),
@@ -388,7 +389,7 @@ def read_doctor(section: Section) -> DoctorRules:
     )
 
 
-def _yes(section: Section) -> DoctorYes | None:
+def _yes(section: ProfileSection) -> DoctorYes | None:
     screen = section.pattern("screen")
     keys = section.convert("keys", key_bytes)
     if screen is None:
@@ -396,11 +397,11 @@ def _yes(section: Section) -> DoctorYes | None:
     return DoctorYes(screen, keys) if keys else DoctorYes(screen)
 
 
-def _prompts(section: Section) -> dict[str, DoctorPrompt]:
+def _prompts(section: ProfileSection) -> dict[str, DoctorPrompt]:
     return {name: section.read(name, _prompt) for name in DOCTOR_PROMPTS}
 
 
-def _prompt(section: Section) -> DoctorPrompt:
+def _prompt(section: ProfileSection) -> DoctorPrompt:
     expect = section.text("expect")
     try:
         re.compile(filled(expect, dict.fromkeys(PLACEHOLDERS, "1")))
@@ -463,7 +464,7 @@ def read_profile(
 
 def read_file(
     path: Path, data: bytes, origin: Origin, environ: Mapping[str, str]
-) -> tuple[Profile | None, Section | None, list[ProfileError]]:
+) -> tuple[Profile | None, ProfileSection | None, list[ProfileError]]:
     """Read a profile; the section has every known key with its default, None if it is not YAML."""
     faults = Faults(path)
     top = read_mapping(path, data, faults)
@@ -475,7 +476,7 @@ def read_file(
     return (None if faults.found else profile), top, faults.found
 
 
-def _profile(top: Section, path: Path, origin: Origin, environ: Mapping[str, str]) -> Profile:
+def _profile(top: ProfileSection, path: Path, origin: Origin, environ: Mapping[str, str]) -> Profile:
     name = _name(top, path)
     command, args = _command(top, environ)
     top.skip(*_WITHOUT_MEANING)
@@ -517,12 +518,12 @@ def _profile(top: Section, path: Path, origin: Origin, environ: Mapping[str, str
     )
 
 
-def _hooks(top: Section) -> Dialect | None:
+def _hooks(top: ProfileSection) -> Dialect | None:
     name = top.choice("hooks", ("none", *Dialect), "none")
     return None if name == "none" else Dialect(name)
 
 
-def _variables(top: Section) -> dict[str, str]:
+def _variables(top: ProfileSection) -> dict[str, str]:
     found = top.mapping("env")
     for name in found:
         if not name or "=" in name or "\0" in name:
@@ -530,7 +531,7 @@ def _variables(top: Section) -> dict[str, str]:
     return found
 
 
-def _command(top: Section, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+def _command(top: ProfileSection, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
     text = top.text("command").strip()
     try:
         words = [text] if os.path.exists(text) else shlex.split(text)  # noqa: PTH110 - never raises
@@ -551,7 +552,7 @@ def _filled(word: str, places: Mapping[str, str]) -> str:
     return word
 
 
-def _name(top: Section, path: Path) -> str:
+def _name(top: ProfileSection, path: Path) -> str:
     name = top.text("name", path.stem)
     if not is_profile_name(name):
         top.fault(
@@ -569,7 +570,7 @@ def _reserved() -> str:
     return ", ".join(sorted(_RESERVED))
 
 
-def _ports(top: Section) -> tuple[int, int]:
+def _ports(top: ProfileSection) -> tuple[int, int]:
     text = top.text("ports")
     if not text:
         return DEFAULT_PORTS
@@ -581,7 +582,7 @@ def _ports(top: Section) -> tuple[int, int]:
     return first, last
 
 
-def _startup(top: Section) -> Startup:
+def _startup(top: ProfileSection) -> Startup:
     section, base = top.section("startup"), Startup()
     delay = top.number("startup_delay", base.delay)
     found = Startup(
@@ -593,7 +594,7 @@ def _startup(top: Section) -> Startup:
     return found
 
 
-def _submit(top: Section) -> Submit:
+def _submit(top: ProfileSection) -> Submit:
     section, base = top.section("submit"), Submit()
     original = top.convert("submit_sequence", _sequence)
     enter = b"".join(section.convert("enter", _sequence, original or (base.enter,)))
@@ -630,7 +631,7 @@ def _sequence(text: str) -> bytes:
     return key_bytes(text)
 
 
-def _interrupt(section: Section) -> Interrupt:
+def _interrupt(section: ProfileSection) -> Interrupt:
     base = Interrupt()
     section.skip("default_mode", "pty_repeat", "graceful_supported")
     number = section.convert("signal", _signal)
@@ -663,14 +664,14 @@ def _state(text: str) -> AgentState:
     return AgentState(text.upper())
 
 
-def _hazards(section: Section) -> Hazards:
+def _hazards(section: ProfileSection) -> Hazards:
     return Hazards(
         leading=section.strings("leading", Hazards().leading),
         trailing_mention=section.flag("trailing_mention", default=True),
     )
 
 
-def _composer_of(top: Section) -> ComposerRules | None:
+def _composer_of(top: ProfileSection) -> ComposerRules | None:
     if not top.has("composer"):
         return None
     if top.is_word("composer"):
@@ -680,7 +681,7 @@ def _composer_of(top: Section) -> ComposerRules | None:
     return top.read("composer", _composer)
 
 
-def _composer(section: Section) -> ComposerRules:
+def _composer(section: ProfileSection) -> ComposerRules:
     if section.flag("auto", default=False):
         return replace(AUTO_COMPOSER, hints=section.patterns("hints"))
     prompt = section.pattern("prompt")
@@ -705,14 +706,14 @@ def _composer(section: Section) -> ComposerRules:
     )
 
 
-def _vi(section: Section) -> ViModes:
+def _vi(section: ProfileSection) -> ViModes:
     modes = ViModes(section.pattern("normal"), section.pattern("insert"), section.convert("keys", key_bytes))
     if modes.normal is None and modes.insert is None:
         section.fault("normal", "or 'insert' is needed to know the mode")
     return modes
 
 
-def _placeholder(section: Section) -> PlaceholderStyle:
+def _placeholder(section: ProfileSection) -> PlaceholderStyle:
     return PlaceholderStyle(
         dim=section.flag("dim", default=True),
         grey=section.flag("grey", default=False),
@@ -720,7 +721,7 @@ def _placeholder(section: Section) -> PlaceholderStyle:
     )
 
 
-def _dialog(section: Section) -> DialogRule:
+def _dialog(section: ProfileSection) -> DialogRule:
     screen = section.patterns("screen")
     if not screen:
         section.fault("screen", "must hold at least one pattern")
@@ -735,7 +736,7 @@ def _dialog(section: Section) -> DialogRule:
     )
 
 
-def _states(top: Section) -> tuple[StateRule, ...]:
+def _states(top: ProfileSection) -> tuple[StateRule, ...]:
     rules = top.read_list("states", _rule)
     legacy = _legacy_rules(top)
     return _with_defaults(rules or legacy, composer=top.has("composer"))
@@ -773,7 +774,7 @@ def _with_defaults(rules: tuple[StateRule, ...], *, composer: bool) -> tuple[Sta
     return (*first, *rules[:place], *idle, *rules[place:])
 
 
-def _rule(section: Section) -> StateRule:
+def _rule(section: ProfileSection) -> StateRule:
     state = _one(section, "state", _state, AgentState.UNKNOWN)
     if not section.has("state"):
         section.fault("state", "must be given")
@@ -803,7 +804,9 @@ def _rule(section: Section) -> StateRule:
     )
 
 
-def _one(section: Section, key: str, reader: Callable[[str], AgentState], default: AgentState) -> AgentState:
+def _one(
+    section: ProfileSection, key: str, reader: Callable[[str], AgentState], default: AgentState
+) -> AgentState:
     found = section.convert(key, reader)
     return found[0] if found else default
 
@@ -817,7 +820,7 @@ def _word(words: tuple[str, ...]) -> Callable[[str], str]:
     return reader
 
 
-def _legacy_rules(top: Section) -> tuple[StateRule, ...]:
+def _legacy_rules(top: ProfileSection) -> tuple[StateRule, ...]:
     """Build the rules of a profile without `states`: READY once output stops, as in the earlier format.
 
     `idle_regex`, or `idle_detection` with the strategy `pattern`, additionally needs a text on the screen;
@@ -841,8 +844,8 @@ def _legacy_rules(top: Section) -> tuple[StateRule, ...]:
     )
 
 
-def _transcript(section: Section) -> Transcript:
-    found = Transcript(
+def _transcript(section: ProfileSection) -> TranscriptRules:
+    found = TranscriptRules(
         path=section.text("path"),
         user=section.read("user", _transcript_lines),
         agent=section.read("agent", _transcript_lines),
@@ -853,11 +856,11 @@ def _transcript(section: Section) -> Transcript:
     return found
 
 
-def _transcript_lines(section: Section) -> TranscriptLines:
+def _transcript_lines(section: ProfileSection) -> TranscriptLines:
     return TranscriptLines(where=section.mapping("where"), text=section.text("text"))
 
 
-def _transcript_usage(section: Section) -> TranscriptUsage:
+def _transcript_usage(section: ProfileSection) -> TranscriptUsage:
     usage = TranscriptUsage(
         where=section.mapping("where"),
         tokens=section.strings("tokens"),
@@ -870,7 +873,7 @@ def _transcript_usage(section: Section) -> TranscriptUsage:
     return usage
 
 
-def _quirks(section: Section) -> Quirks:
+def _quirks(section: ProfileSection) -> Quirks:
     term = section.strings("term_program", ("", ""))
     if len(term) != 2:
         section.fault("term_program", "must be a list of a program and its version")

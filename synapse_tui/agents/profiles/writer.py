@@ -11,7 +11,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from .profile import key_names
-from .reader import Section
+from .reader import ProfileSection
 
 WIDTH = 120
 _PLAIN = re.compile(r"[A-Za-z0-9/~.+][\w/~.+ -]*(?<! )|--?[\w-]+")
@@ -80,7 +80,7 @@ def block(key: str, value: object, indent: str = "") -> Iterator[str]:
         yield line
 
 
-def with_defaults(section: Section, indent: str = "") -> Iterator[str]:
+def with_defaults(section: ProfileSection, indent: str = "") -> Iterator[str]:
     """Yield the lines of a profile's file with every key that it could have; defaults are marked."""
     for entry in section.entries():
         below = entry.section
@@ -93,7 +93,7 @@ def with_defaults(section: Section, indent: str = "") -> Iterator[str]:
             yield f"{indent}{entry.key}: {flow(entry.default)}{_DEFAULT}"
 
 
-def _says(section: Section) -> bool:
+def _says(section: ProfileSection) -> bool:
     """Whether a section that is not given has defaults worth showing."""
     return any(
         _says(entry.section) if entry.section is not None else entry.default not in (None, "")
@@ -101,7 +101,7 @@ def _says(section: Section) -> bool:
     )
 
 
-def as_values(section: Section) -> tuple[dict[str, Any], list[str]]:
+def as_values(section: ProfileSection) -> tuple[dict[str, Any], list[str]]:
     """Return what `with_defaults` shows as data: the values, and the dotted keys that have their default."""
     values: dict[str, Any] = {}
     defaults: list[str] = []
