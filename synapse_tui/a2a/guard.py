@@ -220,10 +220,10 @@ class Guard:
         if client is None or server is None or server[1] is None:
             return Owner.UNKNOWN
         # Cached per connection: its owner never changes.
-        notebook: dict[str, Owner] = scope.get("state", {}).get("connection", {})
-        if "owner" not in notebook:
-            notebook["owner"] = await self._owner((client[0], client[1]), (server[0], server[1]))
-        return notebook["owner"]
+        cache: dict[str, Owner] = scope.get("state", {}).get("connection", {})
+        if "owner" not in cache:
+            cache["owner"] = await self._owner((client[0], client[1]), (server[0], server[1]))
+        return cache["owner"]
 
     async def _calling_agent(self, request: _Request, caller: RequestOrigin) -> str:
         """The agent of this host whose process makes a call without a key or a signature.
@@ -236,17 +236,17 @@ class Guard:
         if self._proves_itself(request, caller):
             return ""
         client, server = scope.get("client"), scope.get("server")
-        notebook: dict[str, str | None] = scope["state"].get("connection", {})
+        cache: dict[str, str | None] = scope["state"].get("connection", {})
         if client is None or server is None:
             return ""
-        if "agent" not in notebook:
-            notebook["agent"] = await agent_at(
+        if "agent" not in cache:
+            cache["agent"] = await agent_at(
                 (client[0], client[1]),
                 (server[0], server[1]),
                 self._services.processes(),
                 self._checker.token_of,
             )
-        found = notebook["agent"]
+        found = cache["agent"]
         if found is None:
             raise HttpProblem(
                 403,

@@ -55,8 +55,8 @@ class HookEvent:
     dialect: Dialect
     folder: Path
     tool: str = ""  # the agent's name of the tool; empty if the event concerns none
-    call: str = ""  # id of the call; `deed` if the agent gives none
-    deed: str = ""
+    call: str = ""  # id of the call; `call_hash` if the agent gives none
+    call_hash: str = ""
     writes: tuple[FileWrite, ...] = ()
     reads: tuple[str, ...] = ()
     shell: str = ""  # command line of a shell tool, whose writes are unknown
@@ -119,7 +119,7 @@ def read_event(word: str, dialect: Dialect, data: bytes) -> HookEvent:
     arguments = _arguments(fields)
     shell = _text(arguments, "command", "cmd") if tool in _SHELLS else ""
     writes = _writes(dialect, tool, arguments)
-    deed = _deed(tool, arguments)
+    call_hash = _hash_of_call(tool, arguments)
     if kind is HookKind.POST and len(writes) == 1:
         writes = (_with_lines(writes[0], fields),)
     return HookEvent(
@@ -127,8 +127,8 @@ def read_event(word: str, dialect: Dialect, data: bytes) -> HookEvent:
         dialect,
         Path(_text(fields, "cwd", "directory") or "/"),
         tool=tool,
-        call=_text(fields, "tool_use_id", "callID", "toolCallId") or deed,
-        deed=deed,
+        call=_text(fields, "tool_use_id", "callID", "toolCallId") or call_hash,
+        call_hash=call_hash,
         writes=writes,
         reads=_reads(dialect, tool, arguments),
         shell=shell,
@@ -191,7 +191,7 @@ def _opencode_lines(fields: Fields) -> str:
     return lines_of_unified(_text(metadata, "diff")) if isinstance(metadata, dict) else ""
 
 
-def _deed(tool: str, arguments: Fields) -> str:
+def _hash_of_call(tool: str, arguments: Fields) -> str:
     if not tool:
         return ""
     data = json.dumps([tool, dict(arguments)], sort_keys=True, default=str)

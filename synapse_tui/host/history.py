@@ -28,9 +28,9 @@ from synapse_tui.messages.records import (
     Addressee,
     AgentKey,
     Change,
-    Owed,
     Page,
     Record,
+    ReplyDue,
     SavedTask,
     Story,
     TaskQuery,
@@ -385,16 +385,16 @@ class HistoryKeeper:
             log.warning("instructions of before not read: %s", error.message)
             return False
 
-    async def owed(self) -> list[Owed]:
+    async def reply_due(self) -> list[ReplyDue]:
         """Return the project's tasks from earlier processes whose senders got no reply."""
         await self._loading.wait()
         known = {task.id for session in self._agents.values() for task in session.tasks}
         return await self._history.replies_due(self._project, known)
 
-    def note_reply(self, owed: Owed, state: ReplyState) -> None:
-        task = dataclasses.replace(owed.task, reply=state)
+    def note_reply(self, reply_due: ReplyDue, state: ReplyState) -> None:
+        task = dataclasses.replace(reply_due.task, reply=state)
         change = Change(task.id, datetime.now(UTC), task.state.value, task.delivery.value, WHY_REPLY[state])
-        self._history.note(SavedTask(owed.key, task), change)
+        self._history.note(SavedTask(reply_due.key, task), change)
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)

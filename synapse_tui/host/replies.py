@@ -24,7 +24,7 @@ from synapse_tui.errors import (
     TaskNotFound,
 )
 from synapse_tui.events import AgentAdded, AgentRemoved, Event, EventBus, Notice, TaskChanged
-from synapse_tui.messages.records import Owed
+from synapse_tui.messages.records import ReplyDue
 from synapse_tui.messages.recovery import BEFORE_RESTART
 from synapse_tui.messages.service import answered_before, late_message, reply_of
 from synapse_tui.messages.tasks import peer_task
@@ -70,7 +70,7 @@ class Replies:
         """Includes sessions that are closing, because their tasks end at that point."""
         self._work: dict[str, asyncio.Task[None]] = {}
         self._calls: set[asyncio.Task[None]] = set()
-        self._left: defaultdict[str, list[Owed]] = defaultdict(list)
+        self._left: defaultdict[str, list[ReplyDue]] = defaultdict(list)
         """Answers to our agents accepted by an earlier process, by agent id."""
         self._unsubscribe = events.subscribe(self._on_event, TaskChanged, AgentAdded, AgentRemoved)
         self._reading: asyncio.Task[None] | None = None
@@ -121,15 +121,15 @@ class Replies:
         return session if here else None
 
     def _give_left(self, session: AgentSession) -> None:
-        for owed in self._left.pop(session.agent_id, ()):
+        for reply_due in self._left.pop(session.agent_id, ()):
             try:
-                message = session.accept(_message(owed.task))
+                message = session.accept(_message(reply_due.task))
                 if not session.spec.restore:
                     session.outbox.park(message.id, BEFORE_RESTART, Parked.RECOVERED)
-                self._history.note_reply(owed, ReplyState.GIVEN)
+                self._history.note_reply(reply_due, ReplyState.GIVEN)
             except SynapseError as error:
                 log.warning("an answer from before was not given: %s", error.message)
-                self._history.note_reply(owed, ReplyState.FAILED)
+                self._history.note_reply(reply_due, ReplyState.FAILED)
 
     # -- a worker per reply ---
 
@@ -185,7 +185,7 @@ class Replies:
             if due.session is not None:
                 with contextlib.suppress(HistoryError):  # otherwise the next process may tell of another end
                     await due.session.tasks.flush()
-            call = asyncio.ensure_future(self._call_sender(task, earlier=due.owed is not None))
+            call = asyncio.ensure_future(self._call_sender(task, earlier=due.reply_due is not None))
             self._calls.add(call)
             call.add_done_callback(self._calls.discard)
             await call
@@ -227,24 +227,24 @@ class Replies:
         now = due.now()
         if reply_of(now) != reply_of(replied):  # it changed meanwhile, and owes another reply
             return
-        if due.owed is not None:
-            self._history.note_reply(due.owed, state)
+        if due.reply_due is not None:
+            self._history.note_reply(due.reply_due, state)
             due.task = dataclasses.replace(due.task, reply=state)
         elif due.session is not None and due.task.id in due.session.tasks:
             due.session.tasks.change(due.task.id, reply=state)
 
     async def _read(self) -> None:
-        found: list[Owed] = []
+        found: list[ReplyDue] = []
         while True:
             with contextlib.suppress(HistoryError):
-                found = await self._history.owed()
+                found = await self._history.reply_due()
                 break
             await asyncio.sleep(READ_AGAIN)
-        for owed in found:
-            if owed.task.outgoing:
-                self._left[owed.key.agent_id].append(owed)
+        for reply_due in found:
+            if reply_due.task.outgoing:
+                self._left[reply_due.key.agent_id].append(reply_due)
             else:
-                self._begin(_DueReply(owed.task, None, owed))
+                self._begin(_DueReply(reply_due.task, None, reply_due))
         for session in tuple(self._sessions.values()):
             self._give_left(session)
 
@@ -255,7 +255,7 @@ class _DueReply:
 
     task: Task  # snapshot at the time the reply became due
     session: AgentSession | None  # owner of the task; None if it is from an earlier process
-    owed: Owed | None = None  # details of a task from an earlier process
+    reply_due: ReplyDue | None = None  # details of a task from an earlier process
 
     def now(self) -> Task:
         """Return the latest snapshot of the task."""

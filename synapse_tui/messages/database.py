@@ -54,30 +54,30 @@ from .records import (
     Batch,
     Change,
     Mark,
-    Owed,
     Page,
     PushDelivery,
     PushLeft,
     PushProtocol,
     PushState,
     PushSubscription,
+    ReplyDue,
     Restored,
     Rows,
     TaskQuery,
     Undelivered,
 )
-from .recovery import HOST_ENDED, NOBODY, Standing, after_end
+from .recovery import HOST_ENDED, NOBODY, DeliveryStatus, after_end
 from .rows import (
     addressee_of,
     change_of,
     change_values,
+    delivery_status_of,
     entry_of,
     new_task,
     place_values,
-    put_standing,
+    put_delivery_status,
     sound,
     sound_value,
-    standing_of,
     task_fields,
     task_of,
     undelivered_of,
@@ -119,7 +119,7 @@ def followed_in(rows: Sequence[TaskRow], places: Mapping[str, OutboxRow]) -> set
     return {
         row.follows
         for row in rows
-        if row.follows and not after_end(standing_of(row, places.get(row.id))).state.final
+        if row.follows and not after_end(delivery_status_of(row, places.get(row.id))).state.final
     }
 
 
@@ -403,8 +403,8 @@ def cancel_undelivered(
         raise MessageError(
             f"message {task_id[:8]} is in the hands of a host that runs", "try it again, or open its agent"
         )
-    gone = Standing(TaskState.CANCELED, DeliveryState.CANCELED, "canceled")
-    session.add(put_standing(row, gone, now))
+    gone = DeliveryStatus(TaskState.CANCELED, DeliveryState.CANCELED, "canceled")
+    session.add(put_delivery_status(row, gone, now))
     session.add(row)
     session.exec(delete(OutboxRow).where(col(OutboxRow.task_id) == task_id))
     return task_of(row)
@@ -529,7 +529,7 @@ class Database:
             ).all()
         return {Addressee(agent_id, called, command): count for agent_id, called, command, count in found}
 
-    def replies_due(self, project: str, but: Collection[str]) -> list[Owed]:
+    def replies_due(self, project: str, but: Collection[str]) -> list[ReplyDue]:
         """Take over ended tasks of a project whose senders got no reply from ended processes."""
         with self._settling(self._opened()) as session:
             rows = session.exec(
@@ -543,7 +543,7 @@ class Database:
             for row in left:
                 row.owner = self._owner
             found = [
-                Owed(AgentKey(row.project, row.agent_name, row.agent_type), task_of(row)) for row in left
+                ReplyDue(AgentKey(row.project, row.agent_name, row.agent_type), task_of(row)) for row in left
             ]
         return sorted(found, key=lambda each: each.task.updated_at)
 
@@ -798,12 +798,12 @@ class Database:
         last = max((place.rank for place in places.values()), default=0.0)
         for row in sorted(rows, key=lambda each: each.created_at):
             place = places.pop(row.id, None)
-            before = standing_of(row, place)
+            before = delivery_status_of(row, place)
             closed = row.owner == self._naming.owner(NOBODY)
             watched = row.id in watches and row.updated_at > self._clock() - RESTORABLE
             now = after_end(before, followed=row.id in followed, watched=watched, closed=closed)
             if now != before:
-                session.add(put_standing(row, now, self._clock()))
+                session.add(put_delivery_status(row, now, self._clock()))
                 if now.state.final:
                     note_end(session, row, self._clock())
             if now.state.final and row.id in watches:

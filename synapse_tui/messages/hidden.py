@@ -51,11 +51,11 @@ _HEAPS = re.compile(rf"[^\w\x00-\x7f]{{{_MARKS + 1},}}")
 
 def visible(text: str) -> str:
     text = _TAGS.sub(r"\1", _INVISIBLE.sub("", text.replace(_EMPTY_BRAILLE, " ")))
-    text = _DEPENDENT.sub(_at_home, text)
+    text = _DEPENDENT.sub(_without_strays, text)
     return _HEAPS.sub(_few_marks, text)
 
 
-def _at_home(run: re.Match[str]) -> str:
+def _without_strays(run: re.Match[str]) -> str:
     """Remove stray characters from a run of dependent ones.
 
     Each is compared with the last one that stays, so that runs of any length take one pass.

@@ -26,11 +26,11 @@ from .records import (
     Batch,
     Change,
     OutboxPlace,
-    Owed,
     Page,
     PushDelivery,
     PushLeft,
     PushSubscription,
+    ReplyDue,
     Restored,
     Rows,
     SavedTask,
@@ -200,7 +200,7 @@ class History:
         """Return the agent's recent outgoing tasks that ended with its host."""
         return await self.ask(lambda database: database.asked(key, self._clock() - REMEMBERED))
 
-    async def replies_due(self, project: str, but: Collection[str]) -> list[Owed]:
+    async def replies_due(self, project: str, but: Collection[str]) -> list[ReplyDue]:
         return await self.ask(lambda database: database.replies_due(project, but))
 
     async def changes(self, task_id: str) -> list[Change]:

@@ -219,7 +219,7 @@ Mark = tuple[datetime, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Owed:
+class ReplyDue:
     """An ended task whose sender got no reply from an earlier process."""
 
     key: AgentKey

@@ -26,7 +26,7 @@ def parked_by(reason: str) -> Parked:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class DeliveryStatus:
     state: TaskState
     delivery: DeliveryState
     reason: str  # for a person
@@ -35,8 +35,8 @@ class Standing:
 
 
 def after_end(
-    found: Standing, *, followed: bool = False, watched: bool = False, closed: bool = False
-) -> Standing:
+    found: DeliveryStatus, *, followed: bool = False, watched: bool = False, closed: bool = False
+) -> DeliveryStatus:
     """Return the state of a message without a live owner; idempotent.
 
     Enter is pressed only after `submitting` was committed. A message in that state, or with an unproved
@@ -48,21 +48,21 @@ def after_end(
         return found
     if found.delivery in (DeliveryState.SUBMITTED, DeliveryState.DONE):
         if followed:
-            return Standing(TaskState.WORKING, DeliveryState.SUBMITTED, GOES_ON)
+            return DeliveryStatus(TaskState.WORKING, DeliveryState.SUBMITTED, GOES_ON)
         if watched and found.delivery is DeliveryState.DONE:
             return found  # the agent's question still waits for an answer
         if watched:
-            return Standing(TaskState.WORKING, DeliveryState.SUBMITTED, WATCHED)
-        return Standing(TaskState.FAILED, DeliveryState.FAILED, HOST_ENDED)
+            return DeliveryStatus(TaskState.WORKING, DeliveryState.SUBMITTED, WATCHED)
+        return DeliveryStatus(TaskState.FAILED, DeliveryState.FAILED, HOST_ENDED)
     held = TaskState.SUBMITTED, DeliveryState.HELD
     if found.delivery is DeliveryState.SUBMITTING or found.entered:
         why = AGENT_CLOSED if closed else HOST_ENDED
         reason = found.reason if found.hold is Parked.UNCERTAIN else f"{UNCERTAIN}: {why}"
-        return Standing(*held, reason, Parked.UNCERTAIN, entered=True)
+        return DeliveryStatus(*held, reason, Parked.UNCERTAIN, entered=True)
     if found.hold is Parked.INBOX:
-        return Standing(TaskState.SUBMITTED, DeliveryState.QUEUED, IN_INBOX, Parked.INBOX)
+        return DeliveryStatus(TaskState.SUBMITTED, DeliveryState.QUEUED, IN_INBOX, Parked.INBOX)
     since = WHILE_CLOSED if closed else BEFORE_RESTART
-    return Standing(*held, (found.hold and found.reason) or since, found.hold)
+    return DeliveryStatus(*held, (found.hold and found.reason) or since, found.hold)
 
 
 def kept_text(count: int, agents: int = 1) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from synapse_tui.content import Artifact, artifact_from_json, message_from_json, to_json
 from synapse_tui.messages.records import Addressee, Change, OutboxPlace, SavedTask, Undelivered
-from synapse_tui.messages.recovery import Standing, after_end, parked_by
+from synapse_tui.messages.recovery import DeliveryStatus, after_end, parked_by
 from synapse_tui.model import DeliveryState, OutboxEntry, Parked, ReplyState, Sender, Task, TaskState
 
 if TYPE_CHECKING:
@@ -112,8 +112,8 @@ def change_of(row: ChangeRow) -> Change:
     return Change(row.task_id, row.time, row.state, row.delivery, row.reason)
 
 
-def standing_of(row: TaskRow, place: OutboxRow | None) -> Standing:
-    return Standing(
+def delivery_status_of(row: TaskRow, place: OutboxRow | None) -> DeliveryStatus:
+    return DeliveryStatus(
         TaskState(row.status),
         DeliveryState(row.delivery),
         row.reason,
@@ -139,12 +139,12 @@ def undelivered_of(
 
 
 def _undelivered(row: TaskRow, place: OutboxRow | None, closed: str) -> Undelivered:
-    found = after_end(standing_of(row, place), closed=row.owner == closed)
+    found = after_end(delivery_status_of(row, place), closed=row.owner == closed)
     task = dataclasses.replace(task_of(row), state=found.state, delivery=found.delivery, reason=found.reason)
     return Undelivered(task, addressee_of(row), row.agent_type, found.hold)
 
 
-def put_standing(row: TaskRow, standing: Standing, now: datetime) -> ChangeRow:
+def put_delivery_status(row: TaskRow, standing: DeliveryStatus, now: datetime) -> ChangeRow:
     from synapse_tui.database.tables import ChangeRow  # noqa: PLC0415 - SQLModel, which reading a task does without
 
     row.status, row.delivery, row.reason = standing.state.value, standing.delivery.value, standing.reason

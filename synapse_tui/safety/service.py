@@ -276,7 +276,7 @@ class FileSafety:
         self._heard[agent_id] = asyncio.get_running_loop().time()
         if first:
             self._events.publish(HooksChanged(agent_id))
-        session.hooked(event.kind, event.deed)
+        session.hooked(event.kind, event.call_hash)
         if not self.enabled:  # switched off: the reported state is still useful
             return b""
         if event.kind is not HookKind.PRE:  # the event applies even if its hook has gone

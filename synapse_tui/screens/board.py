@@ -16,7 +16,7 @@ from synapse_tui.language import tr
 from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.terminal.render import parts
 from synapse_tui.widgets.agent_rows import Line
-from synapse_tui.widgets.board_drawing import Asked, Detail, DialogOption, Happening, Waiting
+from synapse_tui.widgets.board_drawing import Asked, Detail, DialogOption, TimelineEvent, Waiting
 from synapse_tui.widgets.board_model import BoardRow, doing
 from synapse_tui.widgets.fit import Piece
 from synapse_tui.widgets.sidebar import short_path
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from synapse_tui.terminal import Line as TerminalLine
 
 SCREEN_LINES = 60  # lines of a screen that the board shows at most
-HAPPENINGS = 60
+TIMELINE_EVENTS = 60
 ANSWERED_SECONDS = 10.0  # an answer this much older than the state belongs to an earlier turn
 SAME_SECONDS = 3.0  # between an agent's passage and the change of its message that it brings about
 CALLING = (AgentState.WAITING, AgentState.ERROR)
@@ -215,18 +215,18 @@ class BoardActions:
         waiting = [tasks[each.task.id] for each in session.control.waiting() if each.task.id in tasks]
         return [_wait(task, labels, now) for task in waiting if not task.delivery.final]
 
-    def happenings(self) -> Sequence[Happening]:
+    def timeline_events(self) -> Sequence[TimelineEvent]:
         """Return what happened lately, the newest first and each thing once.
 
         The end of a turn that was a message is that of the message; a question is listed with what it asks.
         """
         labels, now = self._app.labels(), self._main.now()
-        tasks = self._host.tasks[-HAPPENINGS:]
+        tasks = self._host.tasks[-TIMELINE_EVENTS:]
         found = []
         asking: list[Task] = []
         for agent_id, session in self._host.agents.items():
             own = [task for task in tasks if task.target == agent_id]
-            for passage in _turning_points(session.timeline.passages)[-HAPPENINGS:]:
+            for passage in _turning_points(session.timeline.passages)[-TIMELINE_EVENTS:]:
                 same = [task for task in own if _is_of(task, passage)]
                 if passage.state is AgentState.READY and same:
                     continue
@@ -234,7 +234,7 @@ class BoardActions:
                 found.append((passage.at, _passage(passage, labels.get(agent_id, ""), now)))
         found += [(task.updated_at, _message(task, labels, now)) for task in tasks if task not in asking]
         found.sort(key=lambda each: each[0], reverse=True)
-        return [happening for _at, happening in found[:HAPPENINGS]]
+        return [happening for _at, happening in found[:TIMELINE_EVENTS]]
 
 
 def _is_of(task: Task, passage: Passage) -> bool:
@@ -280,20 +280,20 @@ def _wait(task: Task, labels: dict[str, str], now: datetime) -> Waiting:
     )
 
 
-def _message(task: Task, labels: dict[str, str], now: datetime) -> Happening:
+def _message(task: Task, labels: dict[str, str], now: datetime) -> TimelineEvent:
     mark = delivery_mark(task)
     way = f"{party(task.sender.sender_id, labels)} → {party(task.target, labels)}"
-    return Happening(
+    return TimelineEvent(
         _age(task.updated_at, now), mark.glyph, mark.colour, way, f"{mark.word}: {one_line(task.text)}"
     )
 
 
-def _passage(passage: Passage, who: str, now: datetime) -> Happening:
+def _passage(passage: Passage, who: str, now: datetime) -> TimelineEvent:
     mark = state_mark(passage.state)
     about = in_words(subject(one_line(passage.report.detail))) if passage.state in CALLING else ""
     word = tr("done") if passage.state is AgentState.READY else mark.word
     text = f"{word}: {about}" if about else word
-    return Happening(_age(passage.at, now), mark.glyph, mark.colour, who, text)
+    return TimelineEvent(_age(passage.at, now), mark.glyph, mark.colour, who, text)
 
 
 def _age(at: datetime, now: datetime) -> str:

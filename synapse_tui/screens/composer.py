@@ -684,9 +684,9 @@ def last_lines(tasks: Sequence[Task], labels: Mapping[str, str], width: int, now
         word = tr("answered") if task.answer and task.state.final else mark.word
         why = f": {tr(one_line(task.reason))}" if task.reason and not task.state.final else ""
         name = shorten(one_line(labels.get(task.target, task.target)), NAME, "middle")
-        fate = f"  {shorten(word + why, width // 3)} {since((now - task.updated_at).total_seconds())}"
+        status = f"  {shorten(word + why, width // 3)} {since((now - task.updated_at).total_seconds())}"
         head = Piece(pad("" if number else tr("Last"), LABEL), "$faint")
         left = [head, Piece(f"{mark.glyph} ", f"${mark.colour}"), Piece(f"{name}  ", "$ink")]
         left.append(Piece(one_line(task.text), "$muted", cut="end"))
-        rows.append(line(width, left, [Piece(fate, f"${mark.colour}")]))
+        rows.append(line(width, left, [Piece(status, f"${mark.colour}")]))
     return Content("\n").join(rows)

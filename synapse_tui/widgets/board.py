@@ -17,7 +17,17 @@ from synapse_tui.language import tr
 from synapse_tui.model import AgentState
 
 from .agent_rows import Line
-from .board_drawing import CURSOR, Asked, BoardView, Detail, DialogOption, Happening, Memo, Readiness, draw
+from .board_drawing import (
+    CURSOR,
+    Asked,
+    BoardView,
+    Detail,
+    DialogOption,
+    Memo,
+    Readiness,
+    TimelineEvent,
+    draw,
+)
 from .board_model import BoardModel, BoardRow
 from .fit import Hint, Piece, width_of
 from .segment_bar import PieceWidget
@@ -61,7 +71,7 @@ class BoardSource(Protocol):
     def picture_version(self, agent_id: str) -> object:
         """Return a value that changes whenever the agent's screen may have changed."""
 
-    def happenings(self) -> Sequence[Happening]:
+    def timeline_events(self) -> Sequence[TimelineEvent]:
         """Return what happened lately, newest first."""
 
     def file_changed(self, file: str) -> None:
@@ -251,7 +261,7 @@ class Board(PieceWidget, can_focus=True):
             self._detail,
             self.answering.readiness(self.clock()),
             reason if refused == self.model.chosen else "",
-            source.happenings() if source is not None else (),
+            source.timeline_events() if source is not None else (),
             self._hints(),
             self.find,
             self.notice,

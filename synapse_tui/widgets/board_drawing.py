@@ -66,7 +66,7 @@ class Waiting:
 
     way: str  # sender → receiver
     text: str
-    fate: str
+    status: str
     reason: str = ""
     for_long: bool = False
 
@@ -91,7 +91,7 @@ class Detail:
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class TimelineEvent:
     """A line of the timeline."""
 
     when: str
@@ -112,7 +112,7 @@ class BoardView:
     detail: Detail | None = None
     readiness: Readiness = "ready"
     refusal: str = ""
-    happenings: Sequence[Happening] = ()
+    timeline_events: Sequence[TimelineEvent] = ()
     hints: Sequence[Hint] = ()
     find: str | None = None
     notice: Sequence[Piece] = ()
@@ -266,15 +266,15 @@ def _beside(view: BoardView, width: int, height: int, memo: Memo) -> tuple[list[
     left = min(width // 2 - 3, MOST)
     right = width - left - 2 * EDGE
     after = 0
-    if width >= WIDEST and view.happenings:
+    if width >= WIDEST and view.timeline_events:
         right, after = MOST + 2 * EDGE, width - left - MOST - 5 * EDGE
     agents = BoardView("", view.rows, chosen=view.chosen, frame=view.frame)
     listed = memo(_list, agents, left, height)
-    if after == 0 and height + 4 >= LOW and view.happenings:
-        listed = _with_timeline(view.happenings, listed, left, height)
+    if after == 0 and height + 4 >= LOW and view.timeline_events:
+        listed = _with_timeline(view.timeline_events, listed, left, height)
     chosen = BoardView("", detail=view.detail, readiness=view.readiness, refusal=view.refusal)
     panel, whole = memo(_panel, chosen, right, height)
-    aside = _timeline(view.happenings, after, height) if after else []
+    aside = _timeline(view.timeline_events, after, height) if after else []
     gap, rest = Piece(" " * EDGE), Piece(" " * (width - left - EDGE - right))
     lines = []
     for at in range(height):
@@ -288,19 +288,19 @@ def _at(lines: Sequence[Line], at: int, width: int) -> Line:
 
 
 def _with_timeline(
-    happenings: Sequence[Happening], listed: list[Line], width: int, height: int
+    timeline_events: Sequence[TimelineEvent], listed: list[Line], width: int, height: int
 ) -> list[Line]:
     room = height - len(listed) - 2
     if room < LEAST_TIMELINE:
         return listed
-    timeline = _timeline(happenings, width, min(room, max(LEAST_TIMELINE, height // 3)))
+    timeline = _timeline(timeline_events, width, min(room, max(LEAST_TIMELINE, height // 3)))
     gap = height - len(listed) - len(timeline)
     return [*listed, *[_blank(width)] * gap, *timeline]
 
 
-def _timeline(happenings: Sequence[Happening], width: int, height: int) -> list[Line]:
+def _timeline(timeline_events: Sequence[TimelineEvent], width: int, height: int) -> list[Line]:
     lines = [fill([Piece("  "), Piece(tr("Lately"), "$faint")], [], width)]
-    for each in happenings[: height - 1]:
+    for each in timeline_events[: height - 1]:
         left = [
             Piece(f"  {each.when}  ", "$faint"),
             Piece(f"{each.glyph} ", f"${each.colour}"),
@@ -546,7 +546,7 @@ def _waiting(detail: Detail, width: int) -> list[Line]:
             Piece(each.text, "$muted", cut="end"),
             Piece("  "),
         ]
-        lines.append(fill(left, [Piece(each.fate, "$needs" if each.for_long else "$held")], width))
+        lines.append(fill(left, [Piece(each.status, "$needs" if each.for_long else "$held")], width))
         if each.reason:
             lines.append(fill([Piece("  "), Piece(each.reason, "$faint", cut="end")], [], width))
     if more := len(detail.waiting) - MOST_WAITING:

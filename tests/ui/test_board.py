@@ -635,7 +635,7 @@ async def test_lately_says_each_thing_once() -> None:
         await pilot.press(LEADER, "b")
         source = app.main.board.source
         assert source is not None
-        assert [(each.who, each.text) for each in source.happenings()] == [
+        assert [(each.who, each.text) for each in source.timeline_events()] == [
             ("claude", "needs you: rm -rf build"),
             ("codex → claude", "done: add the tests"),
             ("codex → claude", "done: long ago"),

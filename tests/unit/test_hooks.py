@@ -170,9 +170,9 @@ def test_a_dialog_is_known_to_be_about_the_call_that_ends() -> None:
     about: dict[str, Any] = {"tool_name": "Write", "tool_input": {"file_path": "a", "content": "x"}}
     asked = told("asked", "claude", hook_event_name="PermissionRequest", **about)
     ended = told("post", "claude", hook_event_name="PostToolUse", tool_use_id="toolu_1", **about)
-    assert (ended.call, ended.deed) == ("toolu_1", asked.deed)
+    assert (ended.call, ended.call_hash) == ("toolu_1", asked.call_hash)
     about["tool_input"] = {"file_path": "b", "content": "x"}
-    assert told("post", "claude", **about).deed != asked.deed
+    assert told("post", "claude", **about).call_hash != asked.call_hash
 
 
 @pytest.mark.parametrize("data", [b"[]", b"{", b'"x"'])

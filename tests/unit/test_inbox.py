@@ -9,7 +9,7 @@ import pytest
 
 from synapse_tui.errors import HistoryError, MessageError
 from synapse_tui.messages import outbox as limits
-from synapse_tui.messages.recovery import Standing, after_end
+from synapse_tui.messages.recovery import DeliveryStatus, after_end
 from synapse_tui.model import IN_INBOX, DeliveryState, Parked, Sender, TaskState
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import served, signer
@@ -168,7 +168,7 @@ async def test_what_was_read_is_read_though_it_cannot_be_written_down(agent, cli
 
 
 def test_it_is_unread_after_a_crash_too() -> None:
-    found = Standing(TaskState.SUBMITTED, DeliveryState.QUEUED, IN_INBOX, Parked.INBOX)
+    found = DeliveryStatus(TaskState.SUBMITTED, DeliveryState.QUEUED, IN_INBOX, Parked.INBOX)
     assert after_end(found) == found
-    released = Standing(TaskState.SUBMITTED, DeliveryState.QUEUED, "")
+    released = DeliveryStatus(TaskState.SUBMITTED, DeliveryState.QUEUED, "")
     assert after_end(released).reason != IN_INBOX

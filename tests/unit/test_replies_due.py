@@ -16,7 +16,7 @@ from synapse_tui.events import AgentAdded, Event, EventBus, Notice
 from synapse_tui.host import replies as module
 from synapse_tui.host.replies import Replies
 from synapse_tui.messages.history import READING
-from synapse_tui.messages.records import AgentKey, Owed
+from synapse_tui.messages.records import AgentKey, ReplyDue
 from synapse_tui.messages.tasks import Journal
 from synapse_tui.model import (
     USER,
@@ -96,14 +96,14 @@ class History:
     """What earlier processes owed."""
 
     def __init__(self) -> None:
-        self.left: list[Owed] = []
+        self.left: list[ReplyDue] = []
         self.noted: list[tuple[str, ReplyState]] = []
 
-    async def owed(self) -> list[Owed]:
+    async def reply_due(self) -> list[ReplyDue]:
         return self.left
 
-    def note_reply(self, owed: Owed, state: ReplyState) -> None:
-        self.noted.append((owed.task.id, state))
+    def note_reply(self, reply_due: ReplyDue, state: ReplyState) -> None:
+        self.noted.append((reply_due.task.id, state))
 
 
 class Rig:
@@ -326,9 +326,9 @@ async def test_an_agent_that_has_ended_is_told_when_it_is_back(rig):
 # -- what is from before ---
 
 
-def owed(rig: Rig, task: Task) -> None:
+def reply_due(rig: Rig, task: Task) -> None:
     key = AgentKey("/project", rig.agent.agent_id, "codex")
-    rig.history.left.append(Owed(key, rig.agent.tasks.get(task.id)))
+    rig.history.left.append(ReplyDue(key, rig.agent.tasks.get(task.id)))
 
 
 async def noted(rig: Rig) -> ReplyState:
@@ -342,7 +342,7 @@ async def noted(rig: Rig) -> ReplyState:
 async def test_a_message_of_an_earlier_process_goes_to_agents_of_this_one_only(rig, here):
     task = rig.given(expected=False)
     rig.agent.service.reply(task.id, Reply("by the way"))
-    owed(rig, task)
+    reply_due(rig, task)
     sender = FakeAgent(8101, "claude")
     if here:
         rig.agents[CLAUDE.sender_id] = sender
@@ -357,7 +357,7 @@ async def test_a_message_of_an_earlier_process_goes_to_agents_of_this_one_only(r
 async def test_an_answer_from_before_is_given_to_the_agent_when_it_is_open(rig, first, restore):
     task = asked(rig)
     rig.agent.service.answered(task.id, Reply("42", in_reply_to="T"), verified=True)
-    owed(rig, task)
+    reply_due(rig, task)
     session = Session(FakeAgent(8120, "codex"), restore=restore)
     if first == "agent":
         rig.open(session)

@@ -16,7 +16,7 @@ from synapse_tui.content import Artifact
 from synapse_tui.messages.history import AgentJournal
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.records import AgentKey
-from synapse_tui.messages.recovery import Standing, after_end
+from synapse_tui.messages.recovery import DeliveryStatus, after_end
 from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import (
     USER,
@@ -156,13 +156,13 @@ async def test_senders_that_wait_for_what_was_under_way_are_to_be_told(path):
     async with opened(path, owner="2:2") as (history, _):
         assert [each.task.id for each in await history.replies_due("/project", [waited])] == []
         assert await history.replies_due("/other", []) == []
-        (owed,) = await history.replies_due("/project", [])
-        assert (owed.task.id, owed.task.state, owed.task.reason) == (
+        (reply_due,) = await history.replies_due("/project", [])
+        assert (reply_due.task.id, reply_due.task.state, reply_due.task.reason) == (
             waited,
             TaskState.FAILED,
             "the host ended",
         )
-        assert (owed.key.agent_id, owed.task.reply, owed.task.sender) == (
+        assert (reply_due.key.agent_id, reply_due.task.reply, reply_due.task.sender) == (
             KEY.agent_id,
             ReplyState.DUE,
             SENDER,
@@ -184,8 +184,8 @@ async def test_what_was_answered_and_not_told_comes_back_whole(path):
         await book.flush()
         known = book.get(task_id)
     async with opened(path, owner="2:2") as (history, _):
-        (owed,) = await history.replies_due("/project", [])
-    assert owed.task == known
+        (reply_due,) = await history.replies_due("/project", [])
+    assert reply_due.task == known
 
 
 async def test_a_message_without_its_place_comes_back_at_the_end(path):
@@ -249,7 +249,7 @@ HOLDS = st.sampled_from([Parked.NO, Parked.HELD, Parked.RECOVERED, Parked.INBOX]
 
 @given(STATES, st.sampled_from(DeliveryState), HOLDS, st.booleans(), st.sampled_from(["", "working"]))
 def test_what_may_have_been_sent_is_never_typed_by_itself(state, delivery, hold, entered, reason):
-    found = Standing(state, delivery, reason, hold, entered)
+    found = DeliveryStatus(state, delivery, reason, hold, entered)
     now = after_end(found)
     assert after_end(now) == now
     ended = delivery in (DeliveryState.FAILED, DeliveryState.CANCELED)

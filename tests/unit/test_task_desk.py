@@ -194,7 +194,7 @@ def test_a_reply_after_the_turn_is_added_to_its_text(rig):
 
 
 @pytest.mark.parametrize(
-    ("sender", "metadata", "owed"),
+    ("sender", "metadata", "reply_due"),
     [
         (CLAUDE, {}, ReplyState.DUE),
         (CLAUDE, {"author": "user"}, ReplyState.NONE),
@@ -202,13 +202,13 @@ def test_a_reply_after_the_turn_is_added_to_its_text(rig):
         (Sender("ci"), {}, ReplyState.NONE),
     ],
 )
-def test_who_is_told_of_a_reply(rig, sender, metadata, owed):
+def test_who_is_told_of_a_reply(rig, sender, metadata, reply_due):
     task = rig.given(sender, **metadata)
-    assert rig.service.reply(task.id, Reply("x")).reply is owed
+    assert rig.service.reply(task.id, Reply("x")).reply is reply_due
 
 
 @pytest.mark.parametrize(
-    ("sender", "metadata", "owed"),
+    ("sender", "metadata", "reply_due"),
     [
         (CLAUDE, OUTGOING, ReplyState.DUE),
         (CLAUDE, {}, ReplyState.NONE),
@@ -216,10 +216,10 @@ def test_who_is_told_of_a_reply(rig, sender, metadata, owed):
         (Sender("ci"), OUTGOING, ReplyState.NONE),
     ],
 )
-def test_who_is_told_of_the_end_of_a_turn(rig, sender, metadata, owed):
+def test_who_is_told_of_the_end_of_a_turn(rig, sender, metadata, reply_due):
     task = rig.given(sender, expected=True, **metadata)
     rig.ended(task)
-    assert rig.tasks.get(task.id).reply is owed
+    assert rig.tasks.get(task.id).reply is reply_due
 
 
 # -- outgoing tasks ---

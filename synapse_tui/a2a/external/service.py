@@ -448,10 +448,10 @@ class ExternalAgents:
         """
         if task.response_expected:
             await asyncio.sleep(COLLECT_TIMEOUT)
-        while (asker := self._hosted.get(task.sender.sender_id)) and (owed := self._owed(task)):
+        while (asker := self._hosted.get(task.sender.sender_id)) and (reply_due := self._owed(task)):
             state = ReplyState.GIVEN
             try:
-                await _give(asker, answer_message(owed))
+                await _give(asker, answer_message(reply_due))
             except HistoryError as error:
                 log.warning("an answer is not committed yet: %s", error.message, extra={"task": task.id})
                 await asyncio.sleep(RETRY)
@@ -461,8 +461,8 @@ class ExternalAgents:
             except SynapseError as error:
                 log.warning("an answer was not delivered: %s", error.message, extra={"task": task.id})
                 state = ReplyState.FAILED
-            if self._owed(task) is owed:  # otherwise its next answer, if it has one already
-                self._end_reply(owed, state)
+            if self._owed(task) is reply_due:  # otherwise its next answer, if it has one already
+                self._end_reply(reply_due, state)
 
     def _owed(self, task: Task) -> Task | None:
         """The task as it is now, if its asker is owed an answer."""
