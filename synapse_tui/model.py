@@ -28,10 +28,6 @@ THEMES = (
 )
 """Colour themes of the application; `auto` follows the terminal's background."""
 SIGNS = ("auto", "drawn", "plain")
-AGENT_EXITED = "agent exited"
-"""Reason of a held message whose agent's process has exited while its host still runs."""
-IN_INBOX = "in the inbox"
-"""Reason of a message that is left for the agent to read instead of being typed."""
 ORIGIN_ID = "origin_id"
 """Metadata key: the sender's id of the message, the same each time that it is sent."""
 ANSWER_WANTED = "answer_wanted"

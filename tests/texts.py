@@ -15,6 +15,7 @@ from itertools import chain
 from pathlib import Path
 
 import synapse_tui
+from synapse_tui.messages.reasons import Reason
 
 PRODUCT = Path(synapse_tui.__file__).parent
 CATALOGUES = PRODUCT / "languages"
@@ -209,7 +210,7 @@ class _Reader:
             if any(part is not None for part in parts):
                 yield _template(parts)
 
-    def _alternatives(self, node: ast.expr) -> list[list[str | None]]:  # noqa: C901, PLR0911 - a case each
+    def _alternatives(self, node: ast.expr) -> list[list[str | None]]:  # noqa: C901, PLR0911, PLR0912 - a case each
         match node:
             case ast.Constant(value=str(text)):
                 return [[text]]
@@ -217,6 +218,10 @@ class _Reader:
                 return self._product(values)
             case ast.FormattedValue(value=ast.Name(id=name)) if name in self._constants:
                 return self._alternatives(self._constants[name])
+            case ast.FormattedValue(value=ast.Attribute() as value):
+                return self._alternatives(value)
+            case ast.Attribute(value=ast.Name(id="Reason"), attr=name) if name in Reason.__members__:
+                return [[Reason[name].value]]
             case ast.FormattedValue(value=ast.IfExp() as value):
                 return self._alternatives(value)
             case ast.IfExp(body=body, orelse=orelse):

@@ -19,7 +19,8 @@ from synapse_tui.agents.delivery.gate import Explanation
 from synapse_tui.agents.state import Passage
 from synapse_tui.errors import InvalidValue
 from synapse_tui.instructions import Composed
-from synapse_tui.messages.outbox import NO_PROFILE, OutboxControl, WaitingMessage, wants_answer
+from synapse_tui.messages.outbox import OutboxControl, WaitingMessage, wants_answer
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.model import USER, Task
 
 from .agent import HostedAgent
@@ -99,7 +100,7 @@ def _is_from(message: WaitingMessage, sender_id: str) -> bool:
 def _fits(message: WaitingMessage, action: Action) -> bool:
     """Whether an action on all applies to a message; uncertain ones must be handled one by one."""
     if action in ("release", "retry", "now"):
-        asks = message.task.reason.startswith(NO_PROFILE)
+        asks = Reason.of(message.task.reason) is Reason.NO_PROFILE
         return (message.entry.parked or asks) and not message.uncertain
     return action == "cancel" or not message.entry.parked
 

@@ -26,6 +26,7 @@ from synapse_tui.hooks import HookKind
 from synapse_tui.messages.changes import AnswerProgress
 from synapse_tui.messages.follow_ups import FollowUps
 from synapse_tui.messages.outbox import Outbox, OutboxControl
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.rows import entry_values
 from synapse_tui.messages.service import TaskService
 from synapse_tui.messages.tasks import Journal, TaskStore
@@ -54,7 +55,7 @@ from .console import AgentConsole, ConsoleListener, Launch, Past
 from .delivery.answering import AnswerOutcome
 from .delivery.briefing import Briefing
 from .delivery.deliverer import Delivery
-from .delivery.gate import EXITED, Explanation, dialog_for_keys, dialog_open, explain, why_held
+from .delivery.gate import Explanation, dialog_for_keys, dialog_open, explain, why_held
 from .delivery.interrupt import InterruptOutcome
 from .delivery.typed_text import MessageStyle, typed_text
 from .delivery.typist import Pace
@@ -453,7 +454,7 @@ class AgentSession:
     async def stop(self) -> None:
         if self._launched:
             await self._end()
-        self._follow_ups.exited(EXITED)
+        self._follow_ups.exited(Reason.AGENT_EXITED)
         self.tasks.changes.close()
         if self._log is not None:
             await self._log.close()
@@ -712,7 +713,7 @@ class AgentSession:
     def _on_exited(self, status: ExitStatus) -> None:
         self.delivery.explain()
         self.exit = status
-        self._follow_ups.exited(EXITED)
+        self._follow_ups.exited(Reason.AGENT_EXITED)
         self._events.publish(AgentProcessExited(self.agent_id, status))
         if self.damage_listener is not None:
             self.damage_listener()

@@ -32,7 +32,7 @@ from synapse_tui.events import (
     WatchChanged,
 )
 from synapse_tui.messages.outbox import BEING_TYPED, Outbox
-from synapse_tui.messages.recovery import HOST_ENDED
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.tasks import TaskStore, is_asked
 from synapse_tui.model import (
     AgentState,
@@ -47,7 +47,7 @@ from synapse_tui.model import (
 
 from .answers import AnswerCollector
 from .console import Pulse
-from .delivery.gate import EXITED, NO_COMPOSER, UNSTEADY, AgentTerminal, Hold, dialog_open, why_held
+from .delivery.gate import AgentTerminal, Hold, dialog_open, why_held
 from .keyboard import Keyboard
 from .profiles.profile import Profile
 from .turns import TurnTracker
@@ -120,7 +120,7 @@ def see(post: WatchedProcess, profile: Profile, outbox: Outbox, nudge: Task | No
         return Observation(now, f"the nudge is held: {nudge.reason}", works=works, asks=True)
     typed = nudge is not None and nudge.delivery in BEING_TYPED
     held = why_held(post.view, post.keyboard, profile)
-    if held is not None and held.reason.startswith((NO_COMPOSER, UNSTEADY)):
+    if held is not None and Reason.of(held.reason) in (Reason.NO_COMPOSER, Reason.UNSTEADY):
         return Observation(now, works=works, typed=typed, soon=held.seconds or SOON)
     words = _held_text(post, held) or _others_text(outbox, nudge) or _turn_text(post)
     asks = post.report.state is AgentState.WAITING
@@ -477,7 +477,7 @@ class Watcher:
                 str(saved["task_id"]),
                 state=TaskState.FAILED,
                 delivery=DeliveryState.FAILED,
-                reason=HOST_ENDED,
+                reason=Reason.HOST_ENDED,
             )
             return
         self.resume(saved)
@@ -564,7 +564,7 @@ class Watchdog:
                 self._wake(task.target)
             case AgentProcessExited(agent_id) | AgentRemoved(agent_id):
                 if agent_id in self._watched:  # a closed agent is already removed from the agents
-                    self._watched[agent_id][0].watcher.ended(EXITED)
+                    self._watched[agent_id][0].watcher.ended(Reason.AGENT_EXITED)
 
     def _begin(self, agent_id: str) -> None:
         session = self._agents.get(agent_id)

@@ -32,11 +32,10 @@ from synapse_tui.errors import (
     TaskNotFound,
 )
 from synapse_tui.language import tr
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.model import (
-    AGENT_EXITED,
     ANSWER_WANTED,
     DEFAULT_PRIORITY,
-    IN_INBOX,
     MAX_MESSAGE_BYTES,
     Sender,
     Task,
@@ -379,7 +378,9 @@ class _Delivery:
     def _answer(self, timeout: float) -> PeerTask:
         client, given, own, order = self._client, self._task, self._own, self._order
         assert given is not None
-        if given.reason == IN_INBOX and not order.insists:  # the agent reads its inbox whenever it likes
+        if (
+            Reason.of(given.reason) is Reason.IN_INBOX and not order.insists
+        ):  # the agent reads its inbox whenever it likes
             self._give_up()
             return given
         theirs, mine = self._target.endpoint, order.caller.endpoint
@@ -544,7 +545,7 @@ class Waiter:
     def _check_ended(self, who: str) -> None:
         """Limit the wait for an agent that has exited; its messages stay queued for a restart."""
         task = self.seen
-        if task is None or task.reason != AGENT_EXITED:
+        if task is None or Reason.of(task.reason) is not Reason.AGENT_EXITED:
             self._ended_at = None
             return
         now = self._clock()

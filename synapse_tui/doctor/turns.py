@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from synapse_tui.agents.answers import after_echo
-from synapse_tui.agents.delivery.gate import DIALOGS, DRAFT, NO_COMPOSER, STATE_UNKNOWN, UNREAD
-from synapse_tui.agents.delivery.typist import NO_ENTER, NO_PROOF, NO_TEXT, NOT_SHOWN
+from synapse_tui.agents.delivery.gate import DIALOGS
 from synapse_tui.agents.profiles.profile import Profile, key_names
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.model import AgentState, TaskState
 
 from .examination import Examination, Seen, lengthened
@@ -111,16 +111,16 @@ def _short(text: str) -> str:
 
 
 _ADVISERS: tuple[tuple[str, Adviser], ...] = (
-    (NOT_SHOWN, _not_shown),
-    (NO_TEXT, _not_shown),
-    (NO_COMPOSER, _no_composer),
-    (NO_ENTER, _no_enter),
-    (NO_PROOF, _no_proof),
-    (DRAFT, _draft),
+    (Reason.NOT_SHOWN, _not_shown),
+    (Reason.NO_TEXT, _not_shown),
+    (Reason.NO_COMPOSER, _no_composer),
+    (Reason.NO_ENTER, _no_enter),
+    (Reason.NO_PROOF, _no_proof),
+    (Reason.DRAFT, _draft),
     ("left in the composer", _draft),
-    (STATE_UNKNOWN, _unknown),
+    (Reason.STATE_UNKNOWN, _unknown),
     *((words, _asks) for words in (*DIALOGS.values(), "waits for you")),
-    (UNREAD, _deaf),
+    (Reason.UNREAD, _deaf),
 )
 """Words of the reason, and the suggestions for it; the first match applies."""
 
@@ -142,7 +142,7 @@ COMMANDS = {"/": "help "}
 
 async def submit(examination: Examination) -> Verdict:
     seen = await examination.ask(examination.prompts.make("submit"))
-    if NO_ENTER in seen.task.reason:
+    if Reason.NO_ENTER in seen.task.reason:
         seen = dataclasses.replace(seen, entered=await examination.other_enter())
     verdict = judge_turn(seen, examination.profile)
     if verdict.outcome is Outcome.NOT_SHOWN and seen.task.state is TaskState.COMPLETED and _worked(seen):

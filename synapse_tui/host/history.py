@@ -24,6 +24,7 @@ from synapse_tui.database.naming import naming_of
 from synapse_tui.errors import HistoryError, InvalidValue, SynapseError
 from synapse_tui.events import EventBus, Notice, TaskChanged
 from synapse_tui.messages.history import AgentJournal, History, Level, PushJournal
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.records import (
     Addressee,
     AgentKey,
@@ -35,7 +36,7 @@ from synapse_tui.messages.records import (
     Story,
     TaskQuery,
 )
-from synapse_tui.messages.recovery import BEFORE_RESTART, WHILE_CLOSED, kept_text
+from synapse_tui.messages.recovery import kept_text
 from synapse_tui.messages.tasks import WHY_REPLY
 from synapse_tui.model import Parked, ReplyState
 from synapse_tui.process_times import is_alive, process_name
@@ -455,9 +456,9 @@ class HistoryKeeper:
         waiting = [each.task for each in found if each.entry and each.entry.hold is not Parked.INBOX]
         held = 0 if release else len(waiting) - uncertain
         if held:
-            closed = all(task.reason == WHILE_CLOSED for task in waiting)
-            since = WHILE_CLOSED if closed else f"{BEFORE_RESTART} held"
-            text = f"{session.agent_id}: {held} {since}, see its messages"
+            closed = all(Reason.of(task.reason) is Reason.WHILE_CLOSED for task in waiting)
+            when = "since the agent was closed" if closed else "since the restart"
+            text = f"{session.agent_id}: {held} held {when}; see its messages"
             self._events.publish(Notice(text, "warning", session.agent_id))
         if uncertain:
             text = f"{session.agent_id}: it is uncertain whether {uncertain} were sent; look, then decide"

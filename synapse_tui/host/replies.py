@@ -24,8 +24,8 @@ from synapse_tui.errors import (
     TaskNotFound,
 )
 from synapse_tui.events import AgentAdded, AgentRemoved, Event, EventBus, Notice, TaskChanged
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.records import ReplyDue
-from synapse_tui.messages.recovery import BEFORE_RESTART
 from synapse_tui.messages.service import answered_before, late_message, reply_of
 from synapse_tui.messages.tasks import peer_task
 from synapse_tui.model import ORIGIN_ID, MessageRequest, Parked, ReplyState, Sender, Task, TaskState
@@ -125,7 +125,7 @@ class Replies:
             try:
                 message = session.accept(_message(reply_due.task))
                 if not session.spec.restore:
-                    session.outbox.park(message.id, BEFORE_RESTART, Parked.RECOVERED)
+                    session.outbox.park(message.id, Reason.BEFORE_RESTART, Parked.RECOVERED)
                 self._history.note_reply(reply_due, ReplyState.GIVEN)
             except SynapseError as error:
                 log.warning("an answer from before was not given: %s", error.message)

@@ -32,6 +32,7 @@ from synapse_tui.database.tables import (
     WatchRow,
 )
 from synapse_tui.errors import MessageError, TaskNotFound
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.model import INSTRUCTIONS, SYSTEM, DeliveryState, ReplyState, Task, TaskState
 
 from .conversations import (
@@ -66,7 +67,7 @@ from .records import (
     TaskQuery,
     Undelivered,
 )
-from .recovery import HOST_ENDED, NOBODY, DeliveryStatus, after_end
+from .recovery import NOBODY, DeliveryStatus, after_end
 from .rows import (
     addressee_of,
     change_of,
@@ -568,7 +569,7 @@ class Database:
                     TaskRow.project == key.project,
                     TaskRow.agent_name == key.agent_id,
                     TaskRow.sender_id == key.agent_id,
-                    TaskRow.reason == HOST_ENDED,
+                    TaskRow.reason == Reason.HOST_ENDED.value,
                     col(TaskRow.finished_at) >= since,
                 )
                 .order_by(col(TaskRow.finished_at).desc())
@@ -634,7 +635,7 @@ class Database:
             if run.dialect.name == "sqlite":
                 run.exec_driver_sql("PRAGMA secure_delete = ON")  # overwrites removed texts
             pending = select(DeliveryRow.task_id).where(DeliveryRow.state == PushState.PENDING)
-            awaited = (TaskRow.sender_id == TaskRow.agent_name) & (TaskRow.reason == HOST_ENDED)
+            awaited = (TaskRow.sender_id == TaskRow.agent_name) & (TaskRow.reason == Reason.HOST_ENDED.value)
             rows = session.exec(
                 select(TaskRow.id, TaskRow.owner)
                 .where(

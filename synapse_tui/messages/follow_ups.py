@@ -11,8 +11,8 @@ import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from synapse_tui.messages.outbox import BEING_TYPED, FOLLOW_UP_WAITS, UNANSWERED, Outbox
-from synapse_tui.messages.recovery import GOES_ON, HOST_ENDED
+from synapse_tui.messages.outbox import BEING_TYPED, Outbox
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.tasks import TaskStore, is_asked, question_of
 from synapse_tui.model import DeliveryState, ReplyState, Task, TaskState
 
@@ -77,9 +77,9 @@ class FollowUps(TurnTasks):
         if words := self._watch.keeps(task_id):
             return words
         if task_id in self._outbox or self.waiting(task_id):
-            return FOLLOW_UP_WAITS
+            return Reason.FOLLOW_UP_WAITS
         task = self._open(task_id)
-        return (task.reason or FOLLOW_UP_WAITS) if task is not None and is_asked(task) else ""
+        return (task.reason or Reason.FOLLOW_UP_WAITS) if task is not None and is_asked(task) else ""
 
     def as_typed(self, task: Task) -> Task:
         """Return the message as typed: with the id of the task that it continues."""
@@ -103,7 +103,7 @@ class FollowUps(TurnTasks):
         A waiting follow-up keeps its task open, since the agent may be restarted.
         """
         for task in self._tasks:
-            read = task.reason == UNANSWERED and not task.state.final
+            read = Reason.of(task.reason) is Reason.UNANSWERED and not task.state.final
             if (is_asked(task) or read) and not self.waiting(task.id):
                 self._tasks.change(
                     task.id, state=TaskState.FAILED, delivery=DeliveryState.FAILED, reason=reason
@@ -133,9 +133,9 @@ class FollowUps(TurnTasks):
             return
         if is_asked(task):
             self._tasks.change(task_id, state=TaskState.INPUT_REQUIRED, reason=question_of(task))
-        elif task.reason == GOES_ON:
+        elif Reason.of(task.reason) is Reason.GOES_ON:
             self._tasks.change(
-                task_id, state=TaskState.FAILED, delivery=DeliveryState.FAILED, reason=HOST_ENDED
+                task_id, state=TaskState.FAILED, delivery=DeliveryState.FAILED, reason=Reason.HOST_ENDED
             )
         else:
             self._tasks.change(task_id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE, reason="")

@@ -8,13 +8,12 @@ from dataclasses import replace
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import HistoryError, MessageError, TaskEnded, TaskNotFound
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.records import Restored
-from synapse_tui.messages.recovery import UNCERTAIN
 from synapse_tui.messages.tasks import TaskStore, conversation, is_asked
 from synapse_tui.messages.text import check_size
 from synapse_tui.model import (
     ANSWER_WANTED,
-    IN_INBOX,
     INTERRUPT_PRIORITY,
     DeliveryState,
     MessageRequest,
@@ -31,14 +30,6 @@ MAX_UNREAD = 500
 MAX_UNREAD_BYTES = 16_000_000
 FRONT = 20
 """Number of first messages whose reason is updated."""
-BEHIND = "other messages go first"
-HELD_BY_USER = "held by you"
-READ = "read"
-"""Reason of a message that was read in the inbox and never typed."""
-UNANSWERED = "read, and not answered yet"
-FOLLOW_UP_WAITS = "a message that goes on with it waits"
-NO_PROFILE = "release it to allow messages"
-"""Beginning of the reason for a program without a profile."""
 BEING_TYPED = (DeliveryState.TYPING, DeliveryState.SUBMITTING)
 
 
@@ -109,7 +100,7 @@ class Outbox:
         self._insert(OutboxEntry(task.id, 0.0, Parked.INBOX if inbox else Parked.NO, prompt=prompt), place)
         self._length += len(task.text)
         if inbox:
-            self._tasks.change(task.id, reason=IN_INBOX)
+            self._tasks.change(task.id, reason=Reason.IN_INBOX)
 
     def adopt(self, entries: Sequence[OutboxEntry]) -> None:
         """Add messages of an earlier session in order, before those that wait already."""
@@ -139,14 +130,16 @@ class Outbox:
             task_id, state=TaskState.CANCELED, delivery=DeliveryState.CANCELED, reason=reason
         )
 
-    def park(self, task_id: str, reason: str = HELD_BY_USER, why: Parked = Parked.HELD) -> Task:
+    def park(self, task_id: str, reason: str = Reason.HELD_BY_USER, why: Parked = Parked.HELD) -> Task:
         """Hold a message until a person releases or retries it; others continue."""
         self._waiting(task_id)
         self._change(task_id, hold=why, urgent=False)
         return self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=reason)
 
     def doubt(self, task_id: str, reason: str = "") -> Task:
-        return self.park(task_id, f"{UNCERTAIN}: {reason}" if reason else UNCERTAIN, Parked.UNCERTAIN)
+        return self.park(
+            task_id, f"{Reason.UNCERTAIN}: {reason}" if reason else Reason.UNCERTAIN, Parked.UNCERTAIN
+        )
 
     def read(self, task_id: str) -> Task:
         """Mark a message as read: it ends, unless its sender waits for an answer."""
@@ -157,10 +150,10 @@ class Outbox:
         self.take(task_id)
         if wants_answer(self._tasks.get(task_id)):
             return self._tasks.change(
-                task_id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED, reason=UNANSWERED
+                task_id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED, reason=Reason.UNANSWERED
             )
         return self._tasks.change(
-            task_id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE, reason=READ
+            task_id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE, reason=Reason.READ
         )
 
     def release(self, task_id: str) -> Task:
@@ -197,7 +190,7 @@ class Outbox:
             self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=reason)
         for task_id in sorted(others & self._entries.keys(), key=lambda each: self._entries[each].rank):
             if not self._entries[task_id].parked:
-                self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=BEHIND)
+                self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=Reason.BEHIND)
         self._front = front
         self._changed_since.clear()
 
@@ -343,7 +336,7 @@ class OutboxControl:
         if request.message is not None:
             fields["messages"] = (*conversation(followed), request.message)
         if is_asked(followed):
-            fields |= {"state": TaskState.WORKING, "reason": FOLLOW_UP_WAITS}
+            fields |= {"state": TaskState.WORKING, "reason": Reason.FOLLOW_UP_WAITS}
         self._tasks.change(followed.id, **fields)
         return task
 
@@ -385,7 +378,7 @@ class OutboxControl:
         if not self._allow():
             return  # they were allowed before
         for task in self._outbox:
-            if task.reason.startswith(NO_PROFILE) and not self._outbox.is_parked(task.id):
+            if Reason.of(task.reason) is Reason.NO_PROFILE and not self._outbox.is_parked(task.id):
                 self._tasks.change(task.id, delivery=DeliveryState.QUEUED, reason="")
         self._wake()
 

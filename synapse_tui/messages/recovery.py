@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from synapse_tui.dataclass import dataclass
-from synapse_tui.model import IN_INBOX, DeliveryState, Parked, TaskState
+from synapse_tui.messages.reasons import Reason
+from synapse_tui.model import DeliveryState, Parked, TaskState
 
-UNCERTAIN = "uncertain whether it was sent"
-BEFORE_RESTART = "from before the restart"
-WHILE_CLOSED = "kept while the agent was closed"
-HOST_ENDED = "the host ended"
-AGENT_CLOSED = "the agent was closed"
-GOES_ON = f"{HOST_ENDED}; a message that goes on with it waits"
-WATCHED = f"{HOST_ENDED}; its watch goes on when the agent is opened again"
 NOBODY = ""
 """Owner of messages whose agent was closed while its host continues."""
 
 
 def parked_by(reason: str) -> Parked:
     """Derive why a stored message is parked: databases and handovers of all versions store its reason."""
-    if reason == IN_INBOX:
-        return Parked.INBOX
-    if reason.startswith(UNCERTAIN):
-        return Parked.UNCERTAIN
-    return Parked.RECOVERED if reason in (BEFORE_RESTART, WHILE_CLOSED) else Parked.HELD
+    match Reason.of(reason):
+        case Reason.IN_INBOX:
+            return Parked.INBOX
+        case Reason.UNCERTAIN:
+            return Parked.UNCERTAIN
+        case Reason.BEFORE_RESTART | Reason.WHILE_CLOSED:
+            return Parked.RECOVERED
+        case _:
+            return Parked.HELD
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +46,20 @@ def after_end(
         return found
     if found.delivery in (DeliveryState.SUBMITTED, DeliveryState.DONE):
         if followed:
-            return DeliveryStatus(TaskState.WORKING, DeliveryState.SUBMITTED, GOES_ON)
+            return DeliveryStatus(TaskState.WORKING, DeliveryState.SUBMITTED, Reason.GOES_ON)
         if watched and found.delivery is DeliveryState.DONE:
             return found  # the agent's question still waits for an answer
         if watched:
-            return DeliveryStatus(TaskState.WORKING, DeliveryState.SUBMITTED, WATCHED)
-        return DeliveryStatus(TaskState.FAILED, DeliveryState.FAILED, HOST_ENDED)
+            return DeliveryStatus(TaskState.WORKING, DeliveryState.SUBMITTED, Reason.WATCHED)
+        return DeliveryStatus(TaskState.FAILED, DeliveryState.FAILED, Reason.HOST_ENDED)
     held = TaskState.SUBMITTED, DeliveryState.HELD
     if found.delivery is DeliveryState.SUBMITTING or found.entered:
-        why = AGENT_CLOSED if closed else HOST_ENDED
-        reason = found.reason if found.hold is Parked.UNCERTAIN else f"{UNCERTAIN}: {why}"
+        why = Reason.AGENT_CLOSED if closed else Reason.HOST_ENDED
+        reason = found.reason if found.hold is Parked.UNCERTAIN else f"{Reason.UNCERTAIN}: {why}"
         return DeliveryStatus(*held, reason, Parked.UNCERTAIN, entered=True)
     if found.hold is Parked.INBOX:
-        return DeliveryStatus(TaskState.SUBMITTED, DeliveryState.QUEUED, IN_INBOX, Parked.INBOX)
-    since = WHILE_CLOSED if closed else BEFORE_RESTART
+        return DeliveryStatus(TaskState.SUBMITTED, DeliveryState.QUEUED, Reason.IN_INBOX, Parked.INBOX)
+    since = Reason.WHILE_CLOSED if closed else Reason.BEFORE_RESTART
     return DeliveryStatus(*held, (found.hold and found.reason) or since, found.hold)
 
 

@@ -10,7 +10,8 @@ from uuid import NAMESPACE_URL, uuid5
 
 from synapse_tui.content import Artifact, Part, TaskMessage, text_of_parts
 from synapse_tui.errors import HistoryError, MessageError, NotAwaited, TaskNotFound
-from synapse_tui.messages.outbox import FOLLOW_UP_WAITS, Outbox
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.tasks import (
     GIVEN,
     UNWANTED,
@@ -134,7 +135,7 @@ class TaskService:
         artifacts = (*task.artifacts, _artifact(reply))
         if not task.state.final and reply.state is TaskState.COMPLETED and self._goes_on(task.id):
             return self._tasks.change(
-                task.id, state=TaskState.WORKING, reason=FOLLOW_UP_WAITS, artifacts=artifacts
+                task.id, state=TaskState.WORKING, reason=Reason.FOLLOW_UP_WAITS, artifacts=artifacts
             )
         fields = {} if task.state.final else _ended(reply)
         return self._tasks.change(

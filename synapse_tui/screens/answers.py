@@ -9,8 +9,8 @@ from time import monotonic
 from textual import events
 from textual.timer import Timer
 
-from synapse_tui.agents.delivery.gate import VI_NORMAL
 from synapse_tui.language import tr
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.service import by_person, reply_of
 from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.widgets.answer_card import AnswerView
@@ -154,7 +154,7 @@ class Answers:
         elif pane.view.mentioning:
             why = tr("finish your message first")
         else:
-            why = VI_NORMAL if reading.vi_normal else ""
+            why = Reason.VI_NORMAL if reading.vi_normal else ""
         if why:
             self._app.notice(f"not taken into {self._app.label(agent_id)}: {why}", "warning")
             return

@@ -21,7 +21,7 @@ from synapse_tui.content import Artifact, artifact_words, part_words
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import AddressError, SynapseError
 from synapse_tui.language import tr
-from synapse_tui.messages.outbox import NO_PROFILE
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.records import Change
 from synapse_tui.model import USER, DeliveryState, Task, TaskState
 from synapse_tui.widgets import views
@@ -305,7 +305,7 @@ class MessageActions:
         if session is None:
             return
         task = self.find_task(task_id)
-        asks = task is not None and task.reason.startswith(NO_PROFILE)
+        asks = task is not None and Reason.of(task.reason) is Reason.NO_PROFILE
         if asks:
             session.control.allow()
         held = asks or session.outbox.is_parked(task_id)
@@ -349,7 +349,7 @@ class MessageActions:
         """Ask once whether messages may be typed into an agent without a profile."""
         agent_id = task.target
         agent = self._host.agents.get(agent_id)
-        if agent is None or agent_id in self._asked or not task.reason.startswith(NO_PROFILE):
+        if agent is None or agent_id in self._asked or Reason.of(task.reason) is not Reason.NO_PROFILE:
             return
         self._asked.add(agent_id)
         own = task.sender.sender_id == USER.sender_id
@@ -357,7 +357,7 @@ class MessageActions:
 
         def needed() -> bool:
             return self._host.agents.get(agent_id) is agent and any(
-                each.reason.startswith(NO_PROFILE) for each in agent.tasks.unfinished()
+                Reason.of(each.reason) is Reason.NO_PROFILE for each in agent.tasks.unfinished()
             )
 
         def answered(yes: bool | None) -> None:

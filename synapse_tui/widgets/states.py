@@ -16,7 +16,8 @@ from textual.filter import LineFilter
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.language import tr
-from synapse_tui.model import IN_INBOX, AgentState, DeliveryState, Task, TaskState
+from synapse_tui.messages.reasons import Reason
+from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
 
 SPINNER = "◐◓◑◒"
 SPINNER_INTERVAL = 0.4  # seconds between frames; slow because each one repaints the rows that show it
@@ -116,7 +117,7 @@ def step_mark(state: TaskState, delivery: DeliveryState, reason: str = "") -> Ma
         return _TURNS[state]
     if state is TaskState.INPUT_REQUIRED and delivery is DeliveryState.DONE:
         return _ASKS
-    unread = delivery is DeliveryState.QUEUED and reason == IN_INBOX
+    unread = delivery is DeliveryState.QUEUED and Reason.of(reason) is Reason.IN_INBOX
     return _UNREAD if unread else _DELIVERIES[delivery]
 
 

@@ -15,18 +15,8 @@ from typing import TYPE_CHECKING
 from synapse_tui.agents.watch import WatchState
 from synapse_tui.dataclass import dataclass
 from synapse_tui.language import tr
-from synapse_tui.messages.outbox import HELD_BY_USER, NO_PROFILE
-from synapse_tui.messages.recovery import BEFORE_RESTART, UNCERTAIN
-from synapse_tui.model import (
-    IN_INBOX,
-    USER,
-    AgentSpec,
-    AgentState,
-    DeliveryState,
-    ExitStatus,
-    Sender,
-    Task,
-)
+from synapse_tui.messages.reasons import Reason
+from synapse_tui.model import USER, AgentSpec, AgentState, DeliveryState, ExitStatus, Sender, Task
 
 from .states import DONE, ENDED, ENDED_SEEN, HOLDS, NEEDS_YOU, NOT_STARTED, State, state_mark
 from .text import one_line, plural
@@ -260,7 +250,7 @@ def _view(
     held = _held(session)
     kind = session.agent_type
     known = (name, kind, session.profile.display, f"{kind}-{session.port}", f"{name}-{session.port}")
-    unparked = [task.entered_at for task in held if task.reason != HELD_BY_USER]
+    unparked = [task.entered_at for task in held if Reason.of(task.reason) is not Reason.HELD_BY_USER]
     return AgentView(
         agent_id=session.agent_id,
         number=number,
@@ -309,10 +299,10 @@ def commands_of(task: Task) -> dict[str, str]:
     """Return what a person can do with a message: the commands, each with its words."""
     commands: dict[str, str] = {}
     if task.delivery in WAITING and not task.state.final:
-        uncertain = task.reason.startswith(UNCERTAIN)
-        commands["send_now"] = SEND_AGAIN_NOW if uncertain else SEND_NOW
-        if not uncertain and task.reason != IN_INBOX:
-            held = task.reason in (HELD_BY_USER, BEFORE_RESTART) or task.reason.startswith(NO_PROFILE)
+        reason = Reason.of(task.reason)
+        commands["send_now"] = SEND_AGAIN_NOW if reason is Reason.UNCERTAIN else SEND_NOW
+        if reason not in (Reason.UNCERTAIN, Reason.IN_INBOX):
+            held = reason in (Reason.HELD_BY_USER, Reason.BEFORE_RESTART, Reason.NO_PROFILE)
             commands["hold"] = RELEASE if held else HOLD
     if task.state.final:
         commands["again"] = SEND_AGAIN

@@ -50,7 +50,7 @@ async def test_messages_are_kept_for_the_name_they_were_sent_to(tmp_path: Path) 
         await until(lambda: len(again.outbox) == 2, "its messages")
         assert [task.id for task in again.outbox] == [task.id for task in sent]
         assert {task.reason for task in again.outbox} == {"kept while the agent was closed"}
-        assert told("2 kept while the agent was closed, see its messages")
+        assert told("2 held since the agent was closed; see its messages")
 
 
 async def test_an_agent_gets_the_last_port_of_its_name(tmp_path: Path) -> None:

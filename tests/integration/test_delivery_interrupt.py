@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from synapse_tui.agents.delivery.deliverer import LEFT_IN
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.model import AgentState, DeliveryState, TaskState
 from tests.integration.session_rig import open_rig, until, verified_in, with_profile
 
@@ -108,7 +108,7 @@ async def test_priority_5_passes_a_message_that_the_agent_did_not_take_into_its_
         before = len(rig.records("key"))
         ignored = rig.send("ignored", 4)
         if left:
-            told = f"agent did not take Enter; {LEFT_IN}"
+            told = f"agent did not take Enter; {Reason.LEFT_IN}"
             await rig.delivery(ignored, DeliveryState.HELD, told)
         else:
             # Not its state: that changes before Enter is pressed, and without Enter nothing is uncertain.

@@ -8,7 +8,7 @@ import pytest
 
 from synapse_tui.agents.console import AgentConsole
 from synapse_tui.agents.delivery import typist
-from synapse_tui.agents.delivery.gate import UNREAD
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.model import DeliveryState, Task, TaskState
 from tests.integration.session_rig import Rig, open_rig, until
 
@@ -48,7 +48,7 @@ async def unread(rig: Rig, text: str, keys: str = "") -> Task:
         for key in keys:
             await asyncio.sleep(0.02)
             rig.type(key)
-        await until(lambda: rig.session.tasks.get(task.id).reason == UNREAD, "that it does not read")
+        await until(lambda: rig.session.tasks.get(task.id).reason == Reason.UNREAD, "that it does not read")
     return task
 
 
@@ -95,7 +95,7 @@ async def test_nothing_is_typed_behind_one_that_is_not_read(tmp_path):
     async with open_rig(tmp_path, *QUICK) as rig:
         first = await unread(rig, HALF)
         second = rig.send("second")
-        await rig.delivery(second, DeliveryState.HELD, UNREAD)
+        await rig.delivery(second, DeliveryState.HELD, Reason.UNREAD)
         os.kill(rig.session.pid, signal.SIGCONT)
         for task in (first, second):
             assert (await rig.done(task)).state is TaskState.COMPLETED

@@ -86,7 +86,7 @@ async def test_what_still_waited_is_held_until_it_is_released(tmp_path):
         assert [task.text for task in session.outbox] == ["first of two", "second of two"]
         assert {task.reason for task in session.outbox} == {"from before the restart"}
         notices = [event.text for event in heard if isinstance(event, Notice)]
-        assert notices == [f"{session.agent_id}: 2 from before the restart held, see its messages"]
+        assert notices == [f"{session.agent_id}: 2 held since the restart; see its messages"]
         assert rows(host, "SELECT delivery, reason FROM tasks WHERE input LIKE '%perm%'") == [
             ("failed", "agent exited")
         ]

@@ -24,8 +24,8 @@ from synapse_tui.database.schema import POSTGRES_STEPS
 from synapse_tui.errors import HistoryError
 from synapse_tui.messages.archive import Archive
 from synapse_tui.messages.history import History
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.records import AgentKey, TaskQuery
-from synapse_tui.messages.recovery import HOST_ENDED
 from synapse_tui.model import AgentState, DeliveryState, MessageRequest
 from tests.integration.session_rig import until
 from tests.integration.team_kit import checkout
@@ -165,7 +165,7 @@ async def test_two_hosts_of_a_machine_settle_what_a_third_left_once(
     await asyncio.gather(open_and_close("5:5"), open_and_close("6:6"))
     async with host(locations[0], "7:7", lives=True) as (history, _):
         steps = [step.reason for step in await history.changes(task_id)]
-    assert steps.count(HOST_ENDED) == 1
+    assert steps.count(Reason.HOST_ENDED) == 1
 
 
 def use(home: Path, url: str) -> None:

@@ -34,9 +34,9 @@ from synapse_tui.events import (
 )
 from synapse_tui.host.routing import Receipt
 from synapse_tui.messages.outbox import WaitingMessage
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.records import Change
 from synapse_tui.model import (
-    IN_INBOX,
     USER,
     AgentSpec,
     AgentState,
@@ -253,7 +253,7 @@ class FakeSession:
 
     def explain(self) -> Explanation:
         waiting = [task for task in self.tasks if task.delivery in (DeliveryState.QUEUED, DeliveryState.HELD)]
-        typed = [task for task in waiting if task.reason != IN_INBOX]
+        typed = [task for task in waiting if task.reason != Reason.IN_INBOX]
         running = [task for task in self.tasks if task.state is TaskState.WORKING]
         now = self._host.clock()
         return Explanation(

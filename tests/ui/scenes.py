@@ -14,8 +14,9 @@ from synapse_tui.agents.watch import WatchOrder, WatchState
 from synapse_tui.app import SynapseApp
 from synapse_tui.errors import CommandNotFound
 from synapse_tui.events import Notice
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.records import Change
-from synapse_tui.model import IN_INBOX, AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
+from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
 from synapse_tui.trust import UntrustedFile
 from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.app_kit import LEADER, make_app, until
@@ -205,7 +206,7 @@ async def _why(pilot: Pilot[None]) -> None:
 def _inform(host: FakeHost, agent: FakeSession) -> None:
     info = host.message(agent.agent_id, "I took the port 8080", sender="synapse-codex-8120", priority=1)
     agent.outbox.unread.add(info.id)
-    host.change(info.id, delivery=DeliveryState.QUEUED, reason=IN_INBOX)
+    host.change(info.id, delivery=DeliveryState.QUEUED, reason=Reason.IN_INBOX)
 
 
 async def _inbox(pilot: Pilot[None]) -> None:

@@ -8,8 +8,8 @@ import pytest
 from textual.widgets import OptionList
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.messages.outbox import HELD_BY_USER
-from synapse_tui.model import IN_INBOX, AgentState, DeliveryState, TaskState
+from synapse_tui.messages.reasons import Reason
+from synapse_tui.model import AgentState, DeliveryState, TaskState
 from synapse_tui.widgets.sidebar import MessageList, message_row
 from synapse_tui.widgets.states import HOLDS
 from synapse_tui.widgets.views import view_agents
@@ -172,7 +172,7 @@ async def test_messages_in_an_inbox_are_counted_and_typed_only_when_a_person_say
         codex = host.agents[CODEX]
         info = host.message(CODEX, "by the way", priority=1)
         codex.outbox.unread.add(info.id)
-        host.change(info.id, reason=IN_INBOX)
+        host.change(info.id, reason=Reason.IN_INBOX)
         await pilot.press("f4")
         await until(lambda: "1 unread" in "\n".join(rows(app)))
         assert app.main.active == CODEX
@@ -239,7 +239,7 @@ def hints(app: SynapseApp) -> str:
 async def test_the_hints_fit_what_is_chosen():
     host = three_agents()
     host.message(CLAUDE, "ended", delivery=DeliveryState.DONE, state=TaskState.COMPLETED, answer="yes")
-    host.message(CODEX, "first", delivery=DeliveryState.HELD, reason=HELD_BY_USER)
+    host.message(CODEX, "first", delivery=DeliveryState.HELD, reason=Reason.HELD_BY_USER)
     host.message(CODEX, "second", delivery=DeliveryState.QUEUED)
     async with running(host) as (app, pilot):
         await pilot.press("f6")

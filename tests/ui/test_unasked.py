@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.hooks.install import Consent
-from synapse_tui.messages.outbox import NO_PROFILE
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState
 from synapse_tui.screens.palette import Palette
 from synapse_tui.screens.questions import HookQuestion, NotStarted, RestoreOffer, RestoreQuestion
@@ -206,7 +206,7 @@ async def test_messages_to_a_program_without_a_profile_are_allowed_once(early: b
 
     async def send() -> None:
         (receipt,) = await host.send("claude", "run the tests", sender=GEMINI)
-        host.change(receipt.task_id, delivery=DeliveryState.HELD, reason=f"{NO_PROFILE}: no profile")
+        host.change(receipt.task_id, delivery=DeliveryState.HELD, reason=f"{Reason.NO_PROFILE}: no profile")
 
     if early:
         await send()
@@ -229,7 +229,9 @@ async def test_a_question_that_is_no_longer_needed_closes(end: str):
     async with running(host) as (app, pilot):
         for _ in range(2):
             (receipt,) = await host.send("claude", "run the tests", sender=GEMINI)
-            host.change(receipt.task_id, delivery=DeliveryState.HELD, reason=f"{NO_PROFILE}: no profile")
+            host.change(
+                receipt.task_id, delivery=DeliveryState.HELD, reason=f"{Reason.NO_PROFILE}: no profile"
+            )
             await until(lambda: "Type messages into claude?" in text_of(app))
             if end == "agent closed":
                 await host.close(CLAUDE)

@@ -25,7 +25,8 @@ from synapse_tui.cli.sending import ENDED, LONGEST_LOOK, MAX_FAILURES, OVERDUE, 
 from synapse_tui.cli.tui import build_specs, split_arguments
 from synapse_tui.content import Part
 from synapse_tui.errors import ConfigError, InvalidValue, MessageTooLarge
-from synapse_tui.model import AGENT_EXITED, AgentSpec, TaskState
+from synapse_tui.messages.reasons import Reason
+from synapse_tui.model import AgentSpec, TaskState
 
 
 class Time:
@@ -144,7 +145,7 @@ def test_a_message_that_is_kept_is_not_to_be_sent_twice(delivery: str, hint: str
 
 
 def test_an_agent_that_ended_below_its_host_is_waited_for_a_while_only() -> None:
-    ended = at(TASK, 1, delivery="held", reason=AGENT_EXITED)
+    ended = at(TASK, 1, delivery="held", reason=Reason.AGENT_EXITED)
     wait = Wait(ended)
     with pytest.raises(
         output.WaitTimedOut, match="has ended; task 12345678 waits until it is restarted"

@@ -14,7 +14,7 @@ from synapse_tui.content import Artifact
 from synapse_tui.events import EventBus
 from synapse_tui.host import history as host_history
 from synapse_tui.host.history import HistoryKeeper
-from synapse_tui.messages.recovery import HOST_ENDED
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import DeliveryState, MessageRequest, ReplyState, TaskState
 from synapse_tui.settings import Settings
@@ -139,7 +139,7 @@ async def test_an_answer_that_may_still_come_finds_the_task_that_asked(path: Pat
             connection.execute(
                 "UPDATE tasks SET sender_id = agent_name, status = 'failed', reason = ?,"
                 " finished_at = created_at",
-                (HOST_ENDED,),
+                (Reason.HOST_ENDED,),
             )
         assert await history.forget(KEY.project, later()) == 0
         with closing(sqlite3.connect(path)) as connection, connection:

@@ -8,7 +8,7 @@ import pytest
 
 from synapse_tui.agents import console
 from synapse_tui.agents.console import TerminalActivity
-from synapse_tui.agents.delivery.deliverer import WORKING, Admission
+from synapse_tui.agents.delivery.deliverer import Admission
 from synapse_tui.agents.delivery.gate import Hold, why_held
 from synapse_tui.agents.delivery.typist import BUSY, FETCHES, TAKES, Pace
 from synapse_tui.agents.keyboard import QUIET_BLIND
@@ -16,6 +16,7 @@ from synapse_tui.agents.profiles.profile import Submit
 from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.events import EventBus
 from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import AgentState
 from tests.unit.delivery_fakes import FakeAgent, make_profile
@@ -125,7 +126,7 @@ def test_a_message_waits_until_the_turn_of_the_users_prompt_has_begun(agent: Fak
     assert gate.why_not(None) is None
     gate.prompted()
     agent.time += 1
-    assert gate.why_not(None) == Hold(WORKING, BEGIN - 1)
+    assert gate.why_not(None) == Hold(Reason.WORKING, BEGIN - 1)
     agent.set_state(AgentState.PROCESSING)
     gate.look()
     agent.time += 0.2
@@ -148,7 +149,7 @@ def test_a_prompt_in_the_agents_own_queue_begins_its_turn_after_the_one_that_run
     gate.look()
     agent.time += 2 * BEGIN
     agent.set_state(AgentState.READY)
-    assert gate.why_not(None) == Hold(WORKING, BEGIN)
+    assert gate.why_not(None) == Hold(Reason.WORKING, BEGIN)
     agent.set_state(AgentState.PROCESSING)
     gate.look()
     agent.set_state(AgentState.READY)

@@ -9,8 +9,9 @@ import pytest
 
 from synapse_tui.errors import HistoryError, MessageError
 from synapse_tui.messages import outbox as limits
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.recovery import DeliveryStatus, after_end
-from synapse_tui.model import IN_INBOX, DeliveryState, Parked, Sender, TaskState
+from synapse_tui.model import DeliveryState, Parked, Sender, TaskState
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import served, signer
 
@@ -33,12 +34,16 @@ async def client(agent: FakeAgent) -> AsyncIterator[httpx.AsyncClient]:
 
 def test_an_unread_message_is_queued_says_why_and_is_never_next(agent: FakeAgent) -> None:
     info = agent.info("by the way")
-    assert (info.state, info.delivery, info.reason) == (TaskState.SUBMITTED, DeliveryState.QUEUED, IN_INBOX)
+    assert (info.state, info.delivery, info.reason) == (
+        TaskState.SUBMITTED,
+        DeliveryState.QUEUED,
+        Reason.IN_INBOX,
+    )
     assert agent.outbox.head is None
     typed = agent.wait("do it")
     agent.outbox.hold("working")
     assert agent.outbox.head == agent.tasks.get(typed.id)
-    assert agent.tasks.get(info.id).reason == IN_INBOX
+    assert agent.tasks.get(info.id).reason == Reason.IN_INBOX
 
 
 def test_it_is_apart_from_what_waits_to_be_typed(agent: FakeAgent) -> None:
@@ -168,7 +173,7 @@ async def test_what_was_read_is_read_though_it_cannot_be_written_down(agent, cli
 
 
 def test_it_is_unread_after_a_crash_too() -> None:
-    found = DeliveryStatus(TaskState.SUBMITTED, DeliveryState.QUEUED, IN_INBOX, Parked.INBOX)
+    found = DeliveryStatus(TaskState.SUBMITTED, DeliveryState.QUEUED, Reason.IN_INBOX, Parked.INBOX)
     assert after_end(found) == found
     released = DeliveryStatus(TaskState.SUBMITTED, DeliveryState.QUEUED, "")
-    assert after_end(released).reason != IN_INBOX
+    assert after_end(released).reason != Reason.IN_INBOX

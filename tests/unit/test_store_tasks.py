@@ -13,7 +13,7 @@ from synapse_tui.database import schema
 from synapse_tui.database.sqlite import open_engine
 from synapse_tui.messages.history import AgentJournal
 from synapse_tui.messages.outbox import OutboxControl
-from synapse_tui.messages.recovery import GOES_ON
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.model import USER, DeliveryState, MessageRequest, Task, TaskState
 from tests.unit.store_kit import KEY, SENDER, make_book, opened, rows, send
 
@@ -122,7 +122,7 @@ async def test_a_task_with_which_a_message_goes_on_survives_its_host(path, state
             assert (task.state, task.delivery, task.reason) == (
                 TaskState.WORKING,
                 DeliveryState.SUBMITTED,
-                GOES_ON,
+                Reason.GOES_ON,
             )
             assert [(each.id, each.follows) for each in outbox] == [(waits, followed)], "it waits itself"
 

@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from synapse_tui.content import Part, TaskMessage
-from synapse_tui.messages.outbox import BEHIND, MAX_WAITING
+from synapse_tui.messages.outbox import MAX_WAITING
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.model import USER, DeliveryState, MessageRequest, Sender, Task, TaskState
 from tests.a2a_kit import AT_ONCE, rpc, said
 from tests.fake_agent import FakeAgent
@@ -178,7 +179,7 @@ async def told_why(client: httpx.AsyncClient, agent: FakeAgent) -> None:
         head = agent.outbox.head
         assert head is not None
         assert head.reason == reason
-        assert (await client.get("/tasks?limit=1")).json()[0]["metadata"]["reason"] == BEHIND
+        assert (await client.get("/tasks?limit=1")).json()[0]["metadata"]["reason"] == Reason.BEHIND
 
 
 @pytest.mark.parametrize("act", [told_why, sent, sent_by_protocol, canceled, held])

@@ -8,8 +8,9 @@ from synapse_tui.agents.dialogs import FLICKER, AgentDialog
 from synapse_tui.agents.keyboard import DELIBERATE, Keyboard, presses_stop
 from synapse_tui.agents.profiles.profile import key_bytes
 from synapse_tui.dataclass import dataclass
+from synapse_tui.messages.reasons import Reason
 
-from .gate import EXITED, UNREAD, AgentTerminal, changed_before
+from .gate import AgentTerminal, changed_before
 from .typist import KeyPress
 
 LOOK_FIRST = 0.5  # seconds that a dialog must have looked as it does before it can be answered
@@ -87,14 +88,14 @@ class Answerer:
         if self._view.now() - dialog.since < LOOK_FIRST:
             raise _Refusal(NEW)
         if self._view.unread:
-            raise _Refusal(UNREAD)
+            raise _Refusal(Reason.UNREAD)
         if self._view.now() - self._keyboard.last_key < DELIBERATE:
             raise _Refusal(TYPES)
         return dialog
 
     def _current(self) -> AgentDialog:
         if not self._view.alive:
-            raise _Refusal(EXITED)
+            raise _Refusal(Reason.AGENT_EXITED)
         if self._view.dialog is None or self._view.reading().visible:
             raise _Refusal(GONE)
         return self._view.dialog

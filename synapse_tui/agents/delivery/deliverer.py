@@ -18,18 +18,14 @@ from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.dataclass import dataclass
 from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import INTERRUPT_PRIORITY, AgentState, DeliveryState, Task, TaskState
 
 from .answering import BUSY, Answerer, AnswerOutcome
 from .gate import (
-    DRAFT,
-    EXITED,
     READS_AGAIN,
     STEADY,
-    TYPING,
-    UNREAD,
-    UNSTEADY,
     AgentTerminal,
     Hold,
     dialog_open,
@@ -38,7 +34,7 @@ from .gate import (
     why_held,
 )
 from .interrupt import Interrupter, InterruptOutcome
-from .typist import FRAME, NO_ENTER, NOT_SHOWN, Commit, Typed, TypingResult, Typist
+from .typist import FRAME, Commit, Typed, TypingResult, Typist
 
 log = logging.getLogger(__name__)
 
@@ -56,13 +52,10 @@ class Unsent:
     touched: bool = False  # whether the user may have typed since
 
 
-LEFT_OVER = "another message is left in the composer"
-LEFT_IN = "the text is left in the composer: clear it there, then release the message"
 # seconds for a person to press Enter where the agent did not take ours; then the message is taken back
 LEFT_FOR = 15.0
 # seconds between attempts to take a message back: each is twice as long as the one before
 FIRST_RETRY, LAST_RETRY = 2.0, 60.0
-WORKING = "working"
 # seconds that a composer must be empty that was found without rules, until a message has proved it
 UNPROVED_STEADY = 1.0
 COMMIT_TIMEOUT = 1.5  # seconds that a message in the composer waits for the disk before it is held
@@ -131,14 +124,14 @@ class Admission:
         if hold is not None:
             return hold
         if (left := self._unproved_for()) > 0:
-            return Hold(UNSTEADY, left)
+            return Hold(Reason.UNSTEADY, left)
         if problem := self._tasks.journal.problem:
             # Without a durable note, a crash after Enter would type the message twice.
             return Hold(problem, RETRY)
         if not self._turns.takes(into_turn=works):
-            return Hold(WORKING)
+            return Hold(Reason.WORKING)
         if not works and (left := self._begins_in()) > 0:
-            return Hold(WORKING, left)
+            return Hold(Reason.WORKING, left)
         urgent = task is not None and task.priority >= INTERRUPT_PRIORITY
         if self._outbox.barrier and not urgent:
             return Hold(self._outbox.barrier)
@@ -214,7 +207,7 @@ class Settlement:
             case Typed.REMOVED if not result.entered:
                 self._failed(message.task_id, result.reason)
             case Typed.EXITED if not result.entered:
-                self._tasks.change(message.task_id, delivery=DeliveryState.HELD, reason=EXITED)
+                self._tasks.change(message.task_id, delivery=DeliveryState.HELD, reason=Reason.AGENT_EXITED)
             case Typed.LEFT:
                 self._leave(message, result.reason)
             case _:
@@ -237,7 +230,7 @@ class Settlement:
         self._again_at, self._again_after = float("-inf"), FIRST_RETRY
         if proved:
             self._keyboard.drop_enters()
-        self._outbox.park(message.task_id, f"{reason}; {LEFT_IN}")
+        self._outbox.park(message.task_id, f"{reason}; {Reason.LEFT_IN}")
 
     def _failed(self, task_id: str, reason: str) -> None:
         self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=reason)
@@ -299,7 +292,7 @@ class Settlement:
         if cleared and self.standing is message:
             self.standing = None
             if self._outbox.is_parked(message.task_id):
-                reason = self._tasks.get(message.task_id).reason.partition(f"; {LEFT_IN}")[0]
+                reason = self._tasks.get(message.task_id).reason.partition(f"; {Reason.LEFT_IN}")[0]
                 self._outbox.park(message.task_id, f"{reason}; the text was taken back")
         if not cleared:
             self._again_at = self._view.now() + self._again_after
@@ -339,7 +332,7 @@ class Settlement:
                 return await self.take_back(message)
             await self._view.changed(min(left, STEADY) if self._view.reading().empty else left)
         if not self._view.alive:
-            return TypingResult(Typed.EXITED, EXITED, message.entered)
+            return TypingResult(Typed.EXITED, Reason.AGENT_EXITED, message.entered)
         return TypingResult(Typed.BLOCKED, dialog_words(self._view), message.entered)
 
     async def take_back(self, message: Unsent) -> TypingResult:
@@ -349,7 +342,7 @@ class Settlement:
             return self._vanished(message)
         if await self._typist.clear(message.text, alone=self._alone(message)):
             return TypingResult(Typed.REMOVED, "taken back", entered=False)
-        return TypingResult(Typed.LEFT, NO_ENTER if stands else NOT_SHOWN, message.entered)
+        return TypingResult(Typed.LEFT, Reason.NO_ENTER if stands else Reason.NOT_SHOWN, message.entered)
 
     async def _taken_in(self, message: Unsent) -> None:
         if message.unread:
@@ -442,7 +435,7 @@ class Delivery:
 
     def abandon(self) -> None:
         self._settlement.abandon()
-        self._turns.end_all(TaskState.FAILED, EXITED)
+        self._turns.end_all(TaskState.FAILED, Reason.AGENT_EXITED)
 
     def explain(self) -> None:
         urgent = self._urgent()
@@ -527,10 +520,10 @@ class Delivery:
             self._keyboard.set_aside()
 
     async def _make_room(self, task: Task, hold: Hold) -> bool:
-        if hold.reason == LEFT_OVER:
+        if Reason.of(hold.reason) is Reason.LEFT_OVER:
             return await self._past_leftover(task)
         # Some agents restore the stopped message shortly after they have stopped.
-        if hold.reason != DRAFT or self._keyboard.last_key > self._stopped_at:
+        if Reason.of(hold.reason) is not Reason.DRAFT or self._keyboard.last_key > self._stopped_at:
             return False
         if not self._interrupter.restored(self._settlement.submitted):
             return False
@@ -552,8 +545,8 @@ class Delivery:
 
     def _why_not(self, task: Task | None) -> Hold | None:
         hold = self._admission.why_not(task)
-        ours = hold is not None and hold.reason == DRAFT and self._settlement.ours
-        return Hold(LEFT_OVER) if ours else hold
+        ours = hold is not None and Reason.of(hold.reason) is Reason.DRAFT and self._settlement.ours
+        return Hold(Reason.LEFT_OVER) if ours else hold
 
     def _urgent(self) -> Task | None:
         task = self._outbox.head
@@ -572,7 +565,7 @@ class Delivery:
                 if not await self._typist.rests_in_turn():
                     self._admission.try_later_in_turn(RETRY)  # it would only be typed and removed again
             elif not await self._typist.keys_are_shown():
-                self._outbox.hold(TYPING)
+                self._outbox.hold(Reason.TYPING)
                 return READS_AGAIN
             # The checks and the lock may have taken a while.
             head = self._outbox.head
@@ -615,7 +608,7 @@ class Delivery:
             self._outbox.hold(dialog_words(self._view))
             return None
         if self._view.alive and message.unread and self._view.unread:
-            self._outbox.hold(UNREAD)
+            self._outbox.hold(Reason.UNREAD)
             return READS_AGAIN
         async with self.busy:
             urgent = self._urgent()

@@ -12,8 +12,9 @@ from synapse_tui.agents.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import DialogKind, Profile
 from synapse_tui.agents.state import Passage, Timeline
 from synapse_tui.dataclass import dataclass
-from synapse_tui.messages.outbox import NO_PROFILE, OutboxControl, WaitingMessage
-from synapse_tui.model import AGENT_EXITED, AgentState, DeliveryState, StateReport, Task
+from synapse_tui.messages.outbox import OutboxControl, WaitingMessage
+from synapse_tui.messages.reasons import Reason
+from synapse_tui.model import AgentState, DeliveryState, StateReport, Task
 from synapse_tui.terminal.events import Modes
 
 Seen = TypeVar("Seen")
@@ -96,14 +97,6 @@ class AgentTerminal(Protocol):
         """Wake everything that waits for a change."""
 
 
-EXITED = AGENT_EXITED
-DRAFT = "you have a draft"
-TYPING = "typing"
-UNSTEADY = "composer just changed"
-NO_COMPOSER = "composer not visible"
-VI_NORMAL = "composer in vi's normal mode"
-UNREAD = "agent does not read its input"
-STATE_UNKNOWN = "state unknown"
 READS = 3.0  # seconds for an agent to read a key, after which it counts as not reading
 READS_AGAIN = 0.25  # seconds between two checks whether it reads again
 # seconds that the composer must have been empty: redraws briefly show it empty
@@ -119,9 +112,9 @@ _WORDS = {
     AgentState.PROCESSING: "working",
     AgentState.WAITING: "permission dialog open",
     AgentState.ERROR: "agent shows an error",
-    AgentState.UNKNOWN: STATE_UNKNOWN,
+    AgentState.UNKNOWN: Reason.STATE_UNKNOWN,
     AgentState.SUSPENDED: "agent is suspended",
-    AgentState.EXITED: EXITED,
+    AgentState.EXITED: Reason.AGENT_EXITED,
 }
 
 
@@ -134,13 +127,13 @@ def why_held(
     view: AgentTerminal, keyboard: Keyboard, profile: Profile, *, works: bool = False
 ) -> Hold | None:
     if not view.alive:
-        return Hold(EXITED)
+        return Hold(Reason.AGENT_EXITED)
     if not view.allowed:
-        return Hold(f"{NO_PROFILE}: no profile; {_way(profile)}")
+        return Hold(f"{Reason.NO_PROFILE}: no profile; {_way(profile)}")
     if blocked := _blocked(view, profile, works=works):
         return blocked
     by_user = _by_user(view, keyboard, profile)
-    return by_user or (Hold(UNREAD, READS_AGAIN) if view.unread else None)
+    return by_user or (Hold(Reason.UNREAD, READS_AGAIN) if view.unread else None)
 
 
 async def changed_before(view: AgentTerminal, deadline: float) -> bool:
@@ -191,7 +184,7 @@ def _blocked(view: AgentTerminal, profile: Profile, *, works: bool) -> Hold | No
     if state is AgentState.READY or (works and state is AgentState.PROCESSING):
         return None
     if state is AgentState.UNKNOWN and profile.asks:
-        unseen = _unseen(view.reading(), profile) or STATE_UNKNOWN
+        unseen = _unseen(view.reading(), profile) or Reason.STATE_UNKNOWN
         return Hold(f"{unseen}; {_way(profile)}")
     # After an error an agent is back at its prompt, which an empty composer with the cursor proves.
     return None if state is AgentState.ERROR and view.reading().empty else Hold(_WORDS[state])
@@ -208,33 +201,37 @@ def _by_user(view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> Hold 
         if unseen := _unseen(reading, profile):
             return Hold(unseen)
         if reading.vi_normal and not (profile.composer.vi and profile.composer.vi.keys):
-            return Hold(VI_NORMAL)
+            return Hold(Reason.VI_NORMAL)
         draft = bool(reading.draft)
     if draft:
-        return Hold(DRAFT)
+        return Hold(Reason.DRAFT)
     if quiet:
-        return Hold(TYPING, quiet)
+        return Hold(Reason.TYPING, quiet)
     return _unsteady(view) if profile.composer is not None else None
 
 
 def _on_the_way(view: AgentTerminal, keyboard: Keyboard) -> Hold:
     since = keyboard.offered_since
     if since is None:
-        return Hold(TYPING)
+        return Hold(Reason.TYPING)
     left = since + READS - view.now()
-    return Hold(UNREAD, READS_AGAIN) if left <= 0 and view.unread else Hold(TYPING, max(left, READS_AGAIN))
+    return (
+        Hold(Reason.UNREAD, READS_AGAIN)
+        if left <= 0 and view.unread
+        else Hold(Reason.TYPING, max(left, READS_AGAIN))
+    )
 
 
 def _unseen(reading: ComposerReading, profile: Profile) -> str:
     if profile.composer is None or reading.visible:
         return ""
     why = reading.refusal if profile.composer.auto else None
-    return f"{NO_COMPOSER}: {why.reason}" if why is not None else NO_COMPOSER
+    return f"{Reason.NO_COMPOSER}: {why.reason}" if why is not None else Reason.NO_COMPOSER
 
 
 def _unsteady(view: AgentTerminal) -> Hold | None:
     left = STEADY - view.empty_for()
-    return Hold(UNSTEADY, left) if left > 0 else None
+    return Hold(Reason.UNSTEADY, left) if left > 0 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ from synapse_tui.agents.composer import Proof
 from synapse_tui.agents.keyboard import APART, Keyboard
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.dataclass import dataclass
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.model import AgentState
 
-from .gate import EXITED, AgentTerminal, changed_before, dialog_open
+from .gate import AgentTerminal, changed_before, dialog_open
 
 DENY_TIME = 0.7  # seconds within which a dialog must close after the deny keys
 DENIALS = 3  # maximum dialogs dismissed in a row
@@ -53,7 +54,7 @@ class Interrupter:
                 restored = await self._clear_restored(submitted)
         seconds = self._view.now() - begun
         if not self._view.alive:
-            return InterruptOutcome(stopped=True, alive=False, seconds=seconds, reason=EXITED)
+            return InterruptOutcome(stopped=True, alive=False, seconds=seconds, reason=Reason.AGENT_EXITED)
         return InterruptOutcome(
             stopped=not reason, alive=True, seconds=seconds, reason=reason, restored=restored
         )

@@ -12,10 +12,11 @@ from synapse_tui.agents.keyboard import Keyboard, presses_enter
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import HistoryError
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.model import AgentState
 from synapse_tui.terminal.input import encode_paste
 
-from .gate import EXITED, STEADY, UNREAD, VI_NORMAL, AgentTerminal, Seen, dialog_open, dialog_words
+from .gate import STEADY, AgentTerminal, Seen, dialog_open, dialog_words
 
 # seconds that the user's keys wait for a message that is being typed before it gives way
 USER_WAITS = 1.5
@@ -220,12 +221,6 @@ SETTLES = 8.0  # seconds after Enter after which the user's keys follow in any c
 Commit = Callable[[], Awaitable[None]]
 
 
-NOT_SHOWN = "the composer does not show the message"
-NO_TEXT = "agent did not take the text"
-NO_ENTER = "agent did not take Enter"
-NO_PROOF = "Enter was pressed, and the screen does not tell whether it went"
-
-
 class Typed(StrEnum):
     SUBMITTED = "submitted"
     REMOVED = "removed"  # not in the composer, and not submitted
@@ -258,7 +253,7 @@ class _Stop(Exception):
 
 class _Gone(_Stop):
     def __init__(self) -> None:
-        super().__init__(Typed.LEFT, NOT_SHOWN)
+        super().__init__(Typed.LEFT, Reason.NOT_SHOWN)
 
 
 class Typist(Composing):
@@ -349,7 +344,7 @@ class Typist(Composing):
             await self._type_unless_asked(key, APPEAR)
         if not await self.lasts(self._takes_text, deadline):
             self._check_dialog()
-            raise _Stop(Typed.REMOVED, VI_NORMAL)
+            raise _Stop(Typed.REMOVED, Reason.VI_NORMAL)
 
     def _takes_text(self) -> bool:
         reading = self._view.reading()
@@ -363,7 +358,7 @@ class Typist(Composing):
             await self._write_typed(text, submit.chunk or len(text), submit.chunk_pause, limit)
         if not await self._view.drained(limit):
             self._check_dialog()
-            raise _Stop(Typed.UNREAD, UNREAD)
+            raise _Stop(Typed.UNREAD, Reason.UNREAD)
 
     async def _write_typed(self, text: str, chunk: int, pause: float, limit: float) -> None:
         # Without bracketed paste a line feed may submit, and a tab may complete.
@@ -384,11 +379,11 @@ class Typist(Composing):
             if self.user_waits_too_long:
                 raise _Stop(Typed.REMOVED, "typing")
             if not await self.change(deadline):
-                raise _Stop(Typed.LEFT, NOT_SHOWN)
+                raise _Stop(Typed.LEFT, Reason.NOT_SHOWN)
 
     def _check_dialog(self) -> None:
         if not self._view.alive:
-            raise _Stop(Typed.EXITED, EXITED)
+            raise _Stop(Typed.EXITED, Reason.AGENT_EXITED)
         if dialog_open(self._view):
             raise _Stop(Typed.BLOCKED, dialog_words(self._view))
         if self._given_up:
@@ -412,7 +407,7 @@ class Typist(Composing):
                     return TypingResult(Typed.SUBMITTED, entered=True)
         except _Stop as stop:
             return await self._give_way(text, stop, entered=before is not None)
-        return await self._give_way(text, _Stop(Typed.LEFT, NO_ENTER), entered=True)
+        return await self._give_way(text, _Stop(Typed.LEFT, Reason.NO_ENTER), entered=True)
 
     async def _apart_from_user(self) -> None:
         while (left := self._keyboard.apart_in(self._view.now())) > 0:
@@ -453,13 +448,13 @@ class Typist(Composing):
             if await self.lasts(lambda: self._taken(text, before), deadline, lambda: self._works(before)):
                 return True
             if not self._view.alive:
-                raise _Stop(Typed.EXITED, EXITED)
+                raise _Stop(Typed.EXITED, Reason.AGENT_EXITED)
             if dialog_open(self._view):
                 raise _Stop(Typed.BLOCKED, dialog_words(self._view))
             if self._given_up or self._view.now() >= limit or await self._view.settled(IDLE, 2 * IDLE):
                 break
         if not self.stands(text):
-            raise _Stop(Typed.UNCERTAIN, NO_PROOF)
+            raise _Stop(Typed.UNCERTAIN, Reason.NO_PROOF)
         return False
 
     def _taken(self, text: str, before: _Mark) -> bool:
@@ -483,9 +478,9 @@ class Typist(Composing):
         if outcome is Typed.BLOCKED:
             return TypingResult(outcome, reason, entered)
         if not entered and await self._is_unread(outcome):
-            return TypingResult(Typed.UNREAD, UNREAD)
+            return TypingResult(Typed.UNREAD, Reason.UNREAD)
         if outcome is Typed.LEFT and self.empty and not entered:
-            outcome, reason = Typed.REMOVED, NO_TEXT
+            outcome, reason = Typed.REMOVED, Reason.NO_TEXT
         elif outcome in (Typed.LEFT, Typed.REMOVED):
             outcome = await (self._take_out(text, outcome) if entered else self._remove(text))
         if outcome in (Typed.LEFT, Typed.UNCERTAIN) and not self.empty:
