@@ -228,8 +228,8 @@ class Access:
         raise HttpProblem(
             401,
             "invalid_key",
-            rules.fault or "the key is none of this server's",
-            "see `synapse auth status`; a key that was replaced or taken back is of no use any more",
+            rules.fault or "the server does not know this key",
+            "see `synapse auth status`; a key that was replaced or withdrawn does not work any more",
             {"www-authenticate": f'{CHALLENGE}, error="invalid_token"'},
         )
 

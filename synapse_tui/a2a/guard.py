@@ -334,7 +334,7 @@ def _unproved(refused: HttpProblem) -> HttpProblem:
     return HttpProblem(
         401,
         f"signature_{SignatureCheck.STRANGER}",
-        f"the signature is of no agent of this host, and {refused.message}",
+        f"no agent of this host has made the signature, and {refused.message}",
         refused.hint,
         refused.headers,
     )

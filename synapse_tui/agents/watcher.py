@@ -152,7 +152,8 @@ def named_task(tasks: TaskStore, outbox: Outbox, post: WatchedProcess, task_id: 
     task = tasks.get(task_id)
     if task.state.final:
         raise MessageError(
-            f"task {task.short_id} has ended: {task.state}", "name none, to watch what comes of it now"
+            f"task {task.short_id} has ended: {task.state}",
+            "leave the task out, to watch the agent's next turn",
         )
     if task.outgoing or (task.id not in outbox and post.turns.running != task.id):
         raise MessageError(f"{task.target} does not work on task {task.short_id}", "name another, or none")
@@ -487,7 +488,7 @@ class Watcher:
         if watch.nudge_id not in self._outbox:  # it was taken back just before
             watch.nudge_id = ""
         if goes_on:
-            watch.note("goes on after the end of its host")
+            watch.note("continues after its host ended")
             self._tell()
         else:
             self.ended(NOT_RESTORED)

@@ -56,7 +56,7 @@ async def check_successor(python: str) -> str:
     if process.returncode != 0:
         lines = problem.decode("utf-8", "replace").strip().splitlines()
         raise SessionError(
-            f"the other version does not start: {lines[-1] if lines else 'no reason told'}", hint
+            f"the other version does not start: {lines[-1] if lines else 'it gave no reason'}", hint
         )
     return output.decode("utf-8", "replace").strip()
 

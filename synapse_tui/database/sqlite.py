@@ -204,7 +204,7 @@ class Sqlite:
         return is_broken(error)
 
     def give_up(self) -> str:
-        return f"{self.shown} was no sound database and is {move_aside(self._path)} now"
+        return f"{self.shown} was damaged and has been moved to {move_aside(self._path)}"
 
     def is_race(self, error: BaseException) -> bool:  # noqa: ARG002 - a Backend
         """Never: a timeout is reported as a locked database."""

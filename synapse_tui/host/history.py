@@ -477,7 +477,7 @@ class HistoryKeeper:
     def _note_all(self) -> None:
         self.reader.renew()
         for session in self._agents.values():
-            self._note(session, "the history began anew")
+            self._note(session, "a new history was begun")
         self._note_others()
 
     def _note_others(self) -> None:

@@ -452,7 +452,7 @@ class Database:
             raise
         self._engine, self._file = engine, self._backend.identity()
         if moved:
-            self._lost = f"{self._backend.shown} was no sound database and is {moved} now"
+            self._lost = f"{self._backend.shown} was damaged and has been moved to {moved}"
 
     def write(self, batch: Batch) -> str:
         self.open()

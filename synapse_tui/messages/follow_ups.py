@@ -69,7 +69,7 @@ class FollowUps(TurnTasks):
                 message_id,
                 state=TaskState.COMPLETED,
                 delivery=DeliveryState.DONE,
-                reason=f"the agent goes on with task {task_id[:8]}",
+                reason=f"the agent continues task {task_id[:8]}",
                 reply=ReplyState.NONE,
             )
 

@@ -91,7 +91,7 @@ class LockStore:
         self.problem = ""
         if self._moved:
             self._report(
-                f"{self._location} was no sound database and is {self._moved} now: all locks are gone"
+                f"{self._location} was damaged and has been moved to {self._moved}: all locks are lost"
             )
             self._moved = ""
         return found

@@ -47,7 +47,9 @@ class LineBuffer:
         """
         self._waiting += data
         if len(self._waiting) > MAX_LINE:
-            raise SessionError("the other side sends no lines", "update both sides of synapse-tui")
+            raise SessionError(
+                "the other end of the socket is not synapse-tui", "update both sides of synapse-tui"
+            )
         while b"\n" in self._waiting:
             line, _, self._waiting = self._waiting.partition(b"\n")
             yield _decode(line)
@@ -59,7 +61,7 @@ def _decode(line: bytes) -> Line:
     except (ValueError, RecursionError):  # RecursionError: thousands of open brackets
         message = None
     if not isinstance(message, dict):
-        raise SessionError("the other side does not speak synapse-tui's language", "update both sides")
+        raise SessionError("the host and the client do not understand each other", "update both sides")
     return message
 
 

@@ -131,7 +131,7 @@ class ExternalAgents:
             self._note(conversation)
 
     def note_all(self) -> None:
-        """Write all conversations again: the history began anew."""
+        """Write all conversations again: a new history was begun."""
         self._history.note_again(self._conversations.values())
 
     async def _run(self) -> None:

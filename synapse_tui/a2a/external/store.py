@@ -54,7 +54,7 @@ class ConversationStore:
             self._history.note_rows(rows)
 
     def note_again(self, conversations: Iterable[Conversation]) -> None:
-        """Write everything: the history began anew."""
+        """Write everything: a new history was begun."""
         self._written.clear()
         for conversation in conversations:
             self.note(conversation)

@@ -513,7 +513,9 @@ def page_of_configs(
         raise InvalidParamsError("pageSize is negative")
     ids = [config.config_id for config in configs]
     if params.page_token and params.page_token not in ids:
-        raise InvalidParamsError("pageToken is none of this list", {"hint": "begin without one"})
+        raise InvalidParamsError(
+            "pageToken does not belong to this list", {"hint": "leave it out for the first page"}
+        )
     start = ids.index(params.page_token) + 1 if params.page_token else 0
     end = start + (params.page_size or len(configs))
     shown = configs[start:end]
