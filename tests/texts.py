@@ -210,7 +210,7 @@ class _Reader:
             if any(part is not None for part in parts):
                 yield _template(parts)
 
-    def _alternatives(self, node: ast.expr) -> list[list[str | None]]:  # noqa: C901, PLR0911, PLR0912 - a case each
+    def _alternatives(self, node: ast.expr) -> list[list[str | None]]:  # noqa: C901, PLR0912 - a case each
         match node:
             case ast.Constant(value=str(text)):
                 return [[text]]
