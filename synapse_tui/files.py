@@ -8,7 +8,6 @@ import stat
 from typing import TYPE_CHECKING
 
 from synapse_tui.errors import UnsafePath
-from synapse_tui.language import tr
 
 if TYPE_CHECKING:
     from pathlib import Path  # every command imports this module, and most need no paths
@@ -25,14 +24,14 @@ _MOST_LINKS = 40
 def write_advice(error: OSError) -> str:
     """Return the hint for a file that could not be written."""
     full = error.errno in _FULL
-    return tr("make room on the disk, then try it again") if full else tr("check its permissions")
+    return "make room on the disk, then try it again" if full else "check its permissions"
 
 
 def read_advice(error: OSError) -> str:
     """Return the hint for a file that could not be read."""
     if error.errno == errno.EFBIG:
-        return tr("make it shorter")
-    return tr("check its permissions") if error.errno else tr("put a regular file there, or remove it")
+        return "make it shorter"
+    return "check its permissions" if error.errno else "put a regular file there, or remove it"
 
 
 def make_folder(path: Path) -> None:

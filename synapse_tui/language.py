@@ -20,6 +20,8 @@ from functools import lru_cache
 from string import Formatter
 from typing import NamedTuple
 
+from synapse_tui.files import read_regular
+
 LANGUAGES = ("en", "ja")
 _KEY = "tui.language"
 LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
@@ -51,8 +53,6 @@ def language() -> str:
 
 def _setting() -> str:
     # Every command asks this, so the settings are parsed only if they speak of it.
-    from synapse_tui.files import read_regular  # noqa: PLC0415 - imports errors, which imports this
-
     try:
         content = read_regular(os.path.expanduser("~/.synapse/settings.json"))  # noqa: PTH111
         if b"language" not in content:

@@ -77,6 +77,8 @@ FACTS = (
             f"{{0}} messages wait; they are kept until {whose} opened again."
             for whose in ("the agent is", "their agents are")
         ),
+        *("make room on the disk, then try it again", "check its permissions", "make it shorter"),
+        "put a regular file there, or remove it",
         *("accepted", "watched", "permission: {0}", "question: {0}", "notice: {0}"),
         *("stopped by you", "the value must not be empty: Del removes it"),
         *("asks: {0}", "asks you", "process", "opened by", "folder", "address", "begins", "stopped"),
