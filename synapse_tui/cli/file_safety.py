@@ -177,7 +177,7 @@ def unlock_command(
         problem = "FILES and --all cannot be combined" if every else "no FILES given"
         raise InvalidValue(problem, "name FILES, or give --all for all locks of the agent")
     project = ProjectLocks.here()
-    if force and project.caller.agent_id:
+    if force and project.caller.acting_agent:
         raise InvalidValue("an agent cannot release the locks of others", "ask the holder or the user")
     files, agent = project.files_and_agent(words, agent)
     agent_id = project.holder(agent).agent_id

@@ -19,7 +19,7 @@ from tests.integration.shell_kit import SYNAPSE, Shell
 CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
 
 
-def live(shell: Shell, agent_id: str, kind: str, pid: int = 0) -> None:
+def live(shell: Shell, agent_id: str, kind: str, pid: int = 0, *, receives: bool = True) -> None:
     pid = pid or os.getpid()
     port = int(agent_id.rpartition("-")[2])
     record = RegistryEntry(
@@ -31,6 +31,7 @@ def live(shell: Shell, agent_id: str, kind: str, pid: int = 0) -> None:
         pid_started=process_start(pid) or 0.0,
         working_dir=str(shell.folder),
         project=str(shell.folder),
+        receives=receives,
     )
     shell.registry.register(record)
 
@@ -77,8 +78,12 @@ async def test_an_agent_is_told_who_holds_a_file(shell: Shell) -> None:
     assert (stolen.code, "cannot release the locks of others" in stolen.err) == (2, True)
     other = await shell.run("file-safety", "lock", "b.py", "--agent", "claude")
     assert (other.code, f"runs inside {CODEX}" in other.err) == (2, True)
-    inside(shell, "")
-    assert (await shell.run("file-safety", "unlock", "a.py", "--force")).code == 0
+    live(shell, "synapse-shell-8150", "shell", receives=False)
+    for person in ("", "synapse-shell-8150"):
+        inside(shell, person)
+        assert (await shell.run("file-safety", "unlock", "a.py", "--force")).code == 0
+        inside(shell, CLAUDE)
+        assert (await shell.run("file-safety", "lock", "a.py")).code == 0
 
 
 async def test_a_lock_is_awaited(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
