@@ -239,10 +239,10 @@ async def _closes(examination: Examination, keys: tuple[bytes, ...]) -> bool:
 def judge_dialog(dialog: DialogTrial, profile: Profile) -> Verdict:
     if not dialog.asked:
         return _judge_unasked(dialog, profile)
-    if not profile.doctor.asks:
+    if not profile.doctor.permissions:
         return failed(
             f"it asked ({dialog.what}), and its profile says that it never asks",
-            Advice("doctor.asks", "true", _seen(dialog)),
+            Advice("doctor.permissions", "true", _seen(dialog)),
         )
     keys = key_names(profile.deny)
     if dialog.ran:
@@ -266,13 +266,13 @@ def judge_dialog(dialog: DialogTrial, profile: Profile) -> Verdict:
 
 
 def _judge_unasked(dialog: DialogTrial, profile: Profile) -> Verdict:
-    if dialog.ran and not profile.doctor.asks:
+    if dialog.ran and not profile.doctor.permissions:
         return ok("it ran the command without asking, as its profile says")
     if dialog.ran:
         return not_shown(
             "it ran the command without asking: its configuration allows that",
             Advice("", "ask for a command that it must ask for: --prompt ask='... {command}'"),
-            Advice("doctor.asks", "false", "if it has no permission dialogs at all"),
+            Advice("doctor.permissions", "false", "if it has no permission dialogs at all"),
         )
     if not dialog.rested and not (dialog.last and suggest_dialog(dialog.last)):
         return not_shown(
@@ -522,7 +522,7 @@ def judge_signals(
             Advice("states", "a rule for what it showed then", "messages are held while no rule matches"),
         )
     seen = {state for state, _ in reports}
-    if not profile.doctor.asks:
+    if not profile.doctor.permissions:
         seen.add(AgentState.WAITING)
     missing = [state.value for state in WANTED if state not in seen]
     if missing:

@@ -175,10 +175,10 @@ def test_a_dialog_that_goes_wrong(changes: dict[str, object], outcome: Outcome, 
 
 
 def test_an_agent_without_dialogs_is_proved_to_have_none() -> None:
-    silent = dataclasses.replace(DUMMY, doctor=dataclasses.replace(DUMMY.doctor, asks=False))
+    silent = dataclasses.replace(DUMMY, doctor=dataclasses.replace(DUMMY.doctor, permissions=False))
     assert judge_dialog(dataclasses.replace(GOOD, asked=False, ran=True), silent).outcome is OK
     asked = judge_dialog(GOOD, silent)
-    assert (asked.outcome, asked.advice[0].key) == (FAILED, "doctor.asks")
+    assert (asked.outcome, asked.advice[0].key) == (FAILED, "doctor.permissions")
     refused = dataclasses.replace(GOOD, asked=False, answer="I may not", last=REST)
     assert judge_dialog(refused, silent).outcome is NOT_SHOWN
     reports = [(READY, ""), (WORKING, "")]

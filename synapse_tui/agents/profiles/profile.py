@@ -231,7 +231,7 @@ class DoctorRules:
     version: str = ""  # version with which the profile was last verified
     version_args: tuple[str, ...] = ("--version",)
     free: bool = False
-    asks: bool = True  # whether it has permission dialogs
+    permissions: bool = True  # whether it asks for permissions
     args: tuple[str, ...] = ()
     trust: tuple[DoctorYes, ...] = ()
     approve: DoctorYes | None = None

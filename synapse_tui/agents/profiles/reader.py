@@ -381,7 +381,7 @@ def read_doctor(section: ProfileSection) -> DoctorRules:
         version=section.text("version"),
         version_args=section.strings("version_args", base.version_args),
         free=section.flag("free", default=False),
-        asks=section.flag("asks", default=True),
+        permissions=section.flag("permissions", default=True),
         args=section.strings("args"),
         trust=tuple(filter(None, section.read_list("trust", _yes, alone=True))),
         approve=section.read("approve", _yes),
