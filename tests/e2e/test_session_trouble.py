@@ -156,7 +156,7 @@ def test_nonsense_is_refused(run: Run, runtime: Path) -> None:
             client.settimeout(20)
             client.connect(str(path))
             client.sendall(nonsense)
-            assert b"does not speak" in client.recv(65536)
+            assert b"do not understand each other" in client.recv(65536)
     assert run("synapse-tui", "kill").returncode == 0
 
 

@@ -62,7 +62,8 @@ class TmuxTerminal:
         self.keys(shlex.join(command), "Enter")
 
     def _tmux(self, *arguments: str) -> str:
-        environ = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **self._environ}
+        # Not that of this process, which commands that are called in it replace, perhaps in another thread.
+        environ = {"LANG": "C.UTF-8", **self._environ}
         done = subprocess.run(
             ["tmux", "-L", self.socket, *arguments], env=environ, capture_output=True, text=True, check=False
         )
