@@ -173,11 +173,14 @@ class ApplicationActions:
         if not live and not waiting:
             self._app.exit()
             return
-        working = sum(agent.state in (AgentState.PROCESSING, AgentState.WAITING) for agent in live)
+        states = [agent.state for agent in live]
+        working, asking = states.count(AgentState.PROCESSING), states.count(AgentState.WAITING)
         count, names = plural(len(live), "agent"), ", ".join(agent.label for agent in live)
         lines = [tr(f"This stops {count}: {names}.") if live else tr("No agents are running.")]
         if working:
             lines.append(tr(f"{working} of them {'is' if working == 1 else 'are'} still working."))
+        if asking:
+            lines.append(tr(f"{asking} of them {'needs' if asking == 1 else 'need'} you."))
         if waiting:
             lines.append(waiting)
         text, yes = "\n".join(lines), tr(f"Stop {count} and quit") if live else tr("Quit")

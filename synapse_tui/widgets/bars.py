@@ -16,7 +16,7 @@ from synapse_tui.model import AgentState
 
 from .fit import Hint, Piece, distinct, shorten, width_of
 from .segment_bar import SegmentBar
-from .states import DONE, HELD, HOLDS, SPINNER_INTERVAL, spinning, state_mark
+from .states import DONE, HELD, HOLDS, SPINNER_INTERVAL, spinning
 from .text import one_line, plural, since
 from .views import AgentView, calling
 
@@ -145,8 +145,7 @@ class StatusBar(SegmentBar):
             if self.app.no_color:
                 loud = "bold reverse"
             name, what = shorten(first.label, 16, "middle"), first.call
-            glyph = state_mark(first.state).glyph
-            return self._label(width, f"{glyph} {name}: {what}", len(asking) - 1, loud)
+            return self._label(width, f"{first.mark.glyph} {name}: {what}", len(asking) - 1, loud)
         if done:
             text = tr(f"◆ {done[0].label}: done") if len(done) == 1 else tr(f"◆ {len(done)} done")
             return self._label(width, text, 0, "bold $done")

@@ -458,10 +458,12 @@ async def test_palette_finds_actions_agents_and_receivers():
 async def test_quit_asks_first():
     host = three_agents()
     host.agents[CLAUDE].become(AgentState.PROCESSING)
+    host.agents[CODEX].become(AgentState.WAITING, "permission: rm -rf build")
     async with running(host) as (app, pilot):
         await pilot.press(LEADER, "q")
         assert "This stops 3 agents" in text_of(app)
-        assert "1 of them is still working" in text_of(app)
+        assert "1 of them is still working" in text_of(app), "the one that asks is not"
+        assert "1 of them needs you" in text_of(app)
         await pilot.press("escape")
         assert at_main(app)
         await pilot.press(LEADER, "q", "tab", "tab", "y")

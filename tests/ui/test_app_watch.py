@@ -55,7 +55,7 @@ async def test_the_mark_follows_the_watch(monkeypatch):
         codex = watched(host, CODEX)
         codex.end(WatchState.GAVE_UP, "gave up: it, too")
         await until(lambda: rung)
-        assert "codex: gave up 0/5" in text_of(app)
+        assert "▲ codex: gave up 0/5" in text_of(app), "with the sign that it has everywhere"
         host.clock = lambda: 60.0
         host.agents[CLAUDE].become(AgentState.PROCESSING)
         await until(lambda: "gave up 2/5" not in text_of(app))
