@@ -117,14 +117,15 @@ class PaneTitle(SegmentBar):
         state: list[Piece] = []
         ink = f"${agent.mark.colour}" if agent.mark.calls else "$muted"
         kind = "" if agent.agent_type == agent.label else agent.agent_type
+        # A note is followed by a cell of the rule, and leaves room for the word.
         wanted = [
-            *((notes, piece) for piece in self._notes(agent, room - cell_len(agent.mark.short) - 1)),
+            *((notes, piece) for piece in self._notes(agent, room - cell_len(agent.mark.short) - 2)),
             (state, Piece(f" {agent.mark.short}", ink, WHY, agent.state_text)),
             (about, Piece(f" {kind}" if kind else "", "$faint")),
             (state, Piece(f" {self.age}" if self.age else "", ink)),
         ]
         for side, piece in wanted:
-            taken = piece.width + (side is notes)  # a note is followed by a cell of the rule
+            taken = piece.width + (side is notes)
             if piece.text and taken <= room:
                 side.append(piece)
                 room -= taken

@@ -179,6 +179,16 @@ async def test_what_the_person_holds_does_not_call():
         assert "held" not in bottom(app)
 
 
+@pytest.mark.parametrize("width", [112, 116, 120, 124])
+async def test_a_title_drops_why_messages_wait_before_it_drops_that_the_agent_asks(width):
+    host = three_agents()
+    async with running(host, (width, 24), layout="columns") as (app, _pilot):
+        host.agents[GEMINI].become(AgentState.WAITING, ASKS)
+        hold(host, GEMINI, minutes=0.1, reason="permission dialog open")
+        await until(lambda: "▲" in text_of(app).splitlines()[1])
+        assert "▲ needs you" in text_of(app).splitlines()[1]
+
+
 async def test_the_title_of_a_narrow_pane_keeps_the_word_of_held_messages():
     host = three_agents()
     async with running(host, (46, 24)) as (app, pilot):
