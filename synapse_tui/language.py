@@ -27,6 +27,7 @@ _KEY = "tui.language"
 LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
 """The variables that name the language, the first that is set counts."""
 _SHORT = 12  # characters
+_LEADER = re.compile(r"(?:^|[^!-~])\^\S$")  # a leader key, which another one follows
 _OPENING = "「『（［【〈《\u200d"
 _CLOSING = "、。，．」』）］】〉》？！：；・…ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々"
 """Signs after which, and before which, no line is broken."""
@@ -40,6 +41,11 @@ def tr(text: str) -> str:
         return text
     start = text.index(body)
     return f"{text[:start]}{_translated(body)}{text[start + len(body) :]}"
+
+
+def english(text: str) -> str:
+    """Return the English of what `tr` gave for a text without values, or nothing if that is not known."""
+    return "" if language() == "en" else catalogue(language()).english(text)
 
 
 @lru_cache(maxsize=1)
@@ -83,7 +89,7 @@ def catalogue(name: str) -> Catalogue:
 def breakable(text: str) -> Iterator[str]:
     """Yield the parts between which a line may be broken: words, and wide characters with their punctuation.
 
-    Blanks belong to the word that they precede.
+    Blanks belong to the word that they precede, and the leader key to the key that follows it.
     """
     import unicodedata  # noqa: PLC0415 - not for English
 
@@ -94,6 +100,7 @@ def breakable(text: str) -> Iterator[str]:
         before = part[-1:]
         between = wide or unicodedata.east_asian_width(before or " ") in "WF" or (blank > before.isspace())
         continues = char in _CLOSING or unicodedata.category(char) in ("Mn", "Me", "Cf", "Sk")
+        continues = continues or (blank and _LEADER.search(part) is not None)
         if part and between and before not in _OPENING and not continues:
             yield part
             part = ""
@@ -200,14 +207,17 @@ class Catalogue:
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts: dict[str, str] = {}
         self._templates: dict[str, list[Template]] = {}
-        for english, said in texts.items():
-            parts = tuple(parts_of(english))
+        for said_in_english, said in texts.items():
+            parts = tuple(parts_of(said_in_english))
             if len(parts) == 1:
                 self._texts[parts[0]] = said.format()
             else:
                 self._templates.setdefault(_key(parts), []).append(Template(parts, said))
         for templates in self._templates.values():
             templates.sort(key=lambda each: -each.weight)
+
+    def english(self, said: str) -> str:
+        return " ".join(text for text, translated in self._texts.items() if translated == said)
 
     def translate(self, text: str) -> str:
         exact = self._texts.get(text)

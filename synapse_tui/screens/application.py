@@ -13,7 +13,7 @@ from textual.widgets import Button, Static
 
 from synapse_tui.actions import GROUPS, Action, Place
 from synapse_tui.keymap import Keymap, key_label, leader_label
-from synapse_tui.language import tr
+from synapse_tui.language import english, tr
 from synapse_tui.model import AgentSpec, AgentState
 from synapse_tui.widgets.fit import pad
 from synapse_tui.widgets.key_hints import place_of
@@ -234,6 +234,8 @@ class Quit(Dialog[Leave]):
 
 
 Runs = list[tuple[str, str]]
+Row = tuple[str, Runs]
+"""What a search sees of a row, and the row as it is drawn."""
 
 
 def help_text(keymap: Keymap, place: Place | None, width: int, query: str = "") -> Content:
@@ -247,9 +249,9 @@ def help_text(keymap: Keymap, place: Place | None, width: int, query: str = "") 
     ]
     actions = [action for group in GROUPS for action in keymap.in_group(group)]
     rows = dict(zip((action.id for action in actions), _action_rows(actions, label, width), strict=True))
-    sections: list[tuple[str, Sequence[Runs]]] = [
+    sections: list[tuple[str, Sequence[Row]]] = [
         *([] if place is None else [(tr(place.title), _keys_of(place, width))]),
-        ("", [] if words else [about]),
+        ("", [] if words else [("", about)]),
         *((tr(group), [rows[action.id] for action in keymap.in_group(group)]) for group in GROUPS),
         (tr("Messages to other agents"), _pairs(MENTIONS, width)),
         (tr("Mouse"), _pairs(MOUSE, width)),
@@ -257,7 +259,7 @@ def help_text(keymap: Keymap, place: Place | None, width: int, query: str = "") 
     ]
     parts: Runs = []
     for title, found in sections:
-        shown = [row for row in found if all(word in _plain(row) for word in words)]
+        shown = [row for said, row in found if all(word in said for word in words)]
         if shown:
             parts.append((f"\n{title}\n" if title else "\n", "bold $ink"))
             parts += [run for row in shown for run in row]
@@ -267,51 +269,57 @@ def help_text(keymap: Keymap, place: Place | None, width: int, query: str = "") 
     return Content.assemble(*parts).rstrip()
 
 
-def _keys_of(place: Place, width: int) -> list[Runs]:
+def _keys_of(place: Place, width: int) -> list[Row]:
     rows = tuple((tr(key), tr(means)) for key, means in place.keys)
     return _pairs(rows, width, max((cell_len(key) for key, _means in rows), default=0) + 2)
 
 
-def _plain(row: Runs) -> str:
-    """Return a row's text as a query sees it, with the words of one sentence beside each other."""
-    return " ".join("".join(text for text, _style in row).casefold().split())
+def _said(*texts: str) -> str:
+    """Return texts as a query sees them: also in English, since that is what keys and settings speak."""
+    both = (each for text in texts for each in (text, english(text)))
+    return " ".join(both).replace("`", "").casefold()
 
 
-def _marks(width: int, *, whole: bool) -> list[Runs]:
+def _marks(width: int, *, whole: bool) -> list[Row]:
     """Return the signs of states, as many in a row as fit; one in each if they are looked for."""
     marks = [(mark.glyph, mark.colour, mark.word) for mark in map(state_mark, AgentState)]
     unseen = state_mark(AgentState.READY, unseen=True)
     marks.append((unseen.glyph, unseen.colour, tr("finished while you looked elsewhere")))
     cell = max(cell_len(word) for _glyph, _colour, word in marks[:-1]) + 6
     count = max(1, width // cell) if whole else 1
-    rows: list[Runs] = []
+    rows: list[Row] = []
     for number, (glyph, colour, word) in enumerate(marks):
         last = (number + 1) % count == 0 or number >= len(marks) - 2
         if number % count == 0 or number == len(marks) - 1:
-            rows.append([])
+            rows.append((_said(glyph, word), []))
         text = word if last else pad(word, cell - 4)
-        rows[-1] += [(f"  {glyph} ", f"bold ${colour}"), (f"{text}\n" if last else text, "$ink")]
+        rows[-1][1].extend([(f"  {glyph} ", f"bold ${colour}"), (f"{text}\n" if last else text, "$ink")])
     return rows
 
 
-def _action_rows(actions: Sequence[Action], leader: str, width: int) -> Iterator[Runs]:
+def _action_rows(actions: Sequence[Action], leader: str, width: int) -> Iterator[Row]:
     """Yield a row per action: direct key, leader key, title, help."""
     keys = [key_label(action.keys[0]) if action.keys else "" for action in actions]
     after = [f"{leader} {leader_label(action)}" if action.leader else "" for action in actions]
     key_width, after_width = (max(map(cell_len, column)) + 1 for column in (keys, after))
     indent = 2 + key_width + after_width
     for action, key, follow in zip(actions, keys, after, strict=True):
-        yield [
+        title, about = tr(action.title), tr(action.help)
+        row: Runs = [
             (f"  {pad(key, key_width)}", "bold $accent"),
             (pad(follow, after_width), "$ink"),
-            (pad(tr(action.title), TITLE), "$ink"),
-            (_hanging(tr(action.help), indent + TITLE, width, below=indent), "$muted"),
+            (pad(title, TITLE), "$ink"),
+            (_hanging(about, indent + TITLE, width, below=indent), "$muted"),
         ]
+        yield _said(key, follow, title, about), row
 
 
-def _pairs(rows: tuple[tuple[str, str], ...], width: int, most: int = WHAT) -> list[Runs]:
+def _pairs(rows: tuple[tuple[str, str], ...], width: int, most: int = WHAT) -> list[Row]:
     return [
-        [(f"  {pad(what, most)}", "$ink"), (_hanging(means, 2 + most, width), "$muted")]
+        (
+            _said(what, means),
+            [(f"  {pad(what, most)}", "$ink"), (_hanging(means, 2 + most, width), "$muted")],
+        )
         for what, means in rows
     ]
 

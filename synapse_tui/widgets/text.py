@@ -260,7 +260,7 @@ def wrapped_line(line: str, width: int) -> tuple[str, ...]:
 
 def _break_offsets(text: str, width: int, fold: bool = True) -> list[int]:
     """Return where Textual breaks a line: as rich's `divide_line`, but also around wide characters."""
-    if text.isascii() or not fold:
+    if (text.isascii() and "^" not in text) or not fold:
         return divide_line(text, width, fold)
     offsets: list[int] = []
     start = used = 0

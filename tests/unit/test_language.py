@@ -16,7 +16,9 @@ from synapse_tui.cli.output import cells
 from synapse_tui.cli.sessions import _report_end
 from synapse_tui.dummy.parts import PARTS
 from synapse_tui.dummy.script import Directive
+from synapse_tui.keymap import Keymap
 from synapse_tui.language import Catalogue, breakable, parts_of
+from synapse_tui.screens.application import help_text
 from synapse_tui.sessions.client import Ended
 from synapse_tui.sessions.places import SessionPlace
 from synapse_tui.widgets.text import wrapped_line  # also teaches Textual
@@ -172,6 +174,15 @@ def test_data_stays_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("japanese")
+@pytest.mark.parametrize("width", range(60, 110, 7))
+@pytest.mark.parametrize("query", ["scroll", "スクロール", "ワークツリー", "worktree", "click", "suspended"])
+def test_help_finds_words_of_both_languages_wherever_a_row_is_broken(query: str, width: int) -> None:
+    found = help_text(Keymap(), None, width, query).plain
+    assert found != language.tr("nothing found")
+    assert len(found.splitlines()) < 25, "only rows that hold it"
+
+
+@pytest.mark.usefixtures("japanese")
 def test_the_setting_comes_before_the_locale(tmp_path: Path) -> None:
     (tmp_path / ".synapse").mkdir(mode=0o700)
     (tmp_path / ".synapse" / "settings.json").write_text('{"tui": {"language": "en"}}')
@@ -185,6 +196,7 @@ def test_the_setting_comes_before_the_locale(tmp_path: Path) -> None:
         ("日本語です。", ["日", "本", "語", "で", "す。"]),
         ("「ab」と cd", ["「ab」", "と", " cd"]),
         ("が\u3099ん", ["が\u3099", "ん"]),
+        ("で ^] u を、^] Shift+Tab x", ["で", " ^] u", " ", "を、^] Shift+Tab", " x"]),
         ("👩\u200d💻👍🏽 ok", ["👩\u200d💻", "👍🏽", " ok"]),
         ("", []),
     ],
@@ -201,6 +213,7 @@ def test_a_line_may_be_broken_around_wide_characters(text: str, parts: list[str]
         ("a… word after", 7, ["a… word", "after"]),
         ("日本。日本。", 5, ["日", "本。", "日", "本。"]),
         ("…unbreakableword", 6, ["…unbre", "akable", "word"]),
+        ("press ^] u to go", 9, ["press", "^] u to", "go"]),
         ("", 5, [""]),
     ],
 )
