@@ -244,7 +244,9 @@ class AppKeyboard:
             return False
         if not screen.ready or any(kept.for_dialog for kept in self._kept):
             return self._keep_for_dialog(run, screen)
-        field.post_message(events.Paste(run.text))  # one change of the field, whose cost grows with its text
+        typed = events.Paste(run.text)  # one change of the field, whose cost grows with its text
+        typed.stop()  # a paste that reaches the application is sent to the field in focus
+        field.post_message(typed)
         screen.pace()
         return True
 

@@ -133,3 +133,6 @@ async def test_keys_for_a_field_of_a_dialog_are_one_change_of_it(opening: str, m
             feed(app, RUN * 5, whole=True)
         await until(lambda: RUN * 100 in "".join(fields(app)), "all that was typed")
         assert changes - before <= 100, "of 2,300 keys"
+        feed(app, END, whole=True)
+        await until(lambda: END in "".join(fields(app)))
+        assert "".join(fields(app)) == f"{RUN * 100}{END}", "each of them once"
