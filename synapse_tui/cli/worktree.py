@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -201,7 +202,7 @@ def merge_command(
       synapse worktree merge alice
       synapse worktree merge alice --commit "new parser" --squash
     """
-    from synapse_tui.worktrees.merge import merge
+    from synapse_tui.worktrees.merge import listed, merge
 
     _check_person("merge")
     repository = _repository()
@@ -214,13 +215,9 @@ def merge_command(
     elif not done.conflicts:
         note(f"synapse: {done.onto} has all of {agent} already")
     if done.conflicts:
-        files = ", ".join(done.conflicts)
-        note(f"synapse: nothing was merged: {done.onto} and {agent} conflict in {files}")
+        note(f"synapse: nothing was merged: {done.onto} and {agent} conflict in {listed(done.conflicts)}")
         note("synapse: the merge is begun in the worktree; let the agent resolve and commit it, for example:")
-        words = (
-            f"Resolve the conflicts with {done.onto} in {files} and commit; do not abort or reset the merge."
-        )
-        note(f"  synapse send {agent} '{words}'")
+        note(f"  synapse send {agent} {shlex.quote(done.request)}")
         context.exit(ExitCode.NOT_TAKEN.value)
 
 
@@ -313,8 +310,8 @@ def _may_go(repository: Repository, tree: Worktree) -> bool:
     why = ""
     if tree.lock_of_others:
         why = tree.lock_of_others
-    elif repository.busy(tree.path):
-        why = repository.busy(tree.path)
+    elif busy := repository.busy(tree.path):
+        why = tr(f"in the middle of a {busy}")
     elif repository.changed(tree.path):
         why = tr("it has uncommitted files")
     elif not is_merged(repository, tree):
@@ -336,6 +333,7 @@ class _State:
         self.changes = FolderChange() if tree.missing else _changes(repository, tree, now)
         self.uncommitted = [] if tree.missing else repository.changed(tree.path)
         self.busy = "" if tree.missing else repository.busy(tree.path)
+        self.mergeable = bool(repository.target(tree))
         self.conflicts = [each for each in conflicts if tree.name == each.one or self._meets(each)]
 
     def _meets(self, conflict: Conflict) -> bool:
@@ -374,6 +372,8 @@ class _State:
         said += ["conflicts unknown: git is older than 2.38"] * any(e.files is None for e in self.conflicts)
         said += [f"in the middle of a {self.busy}"] if self.busy else []
         said += [f"{len(self.uncommitted)} uncommitted"] if self.uncommitted else []
+        if self.changes.files and not self.mergeable:
+            said += ["no branch to merge into"]
         return ", ".join(said) or ("can be merged" if self.changes.files else "no changes")
 
 

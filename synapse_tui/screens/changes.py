@@ -131,12 +131,8 @@ class Review:
         if done is None:
             return tr(f"{self.name} has no worktree")
         if done.conflicts:
-            files = ", ".join(done.conflicts)
-            text = (
-                f"{done.onto} was merged into your worktree and conflicts in {files}. Resolve the conflicts "
-                "and commit; do not abort or reset the merge."
-            )
-            await self._host.send(self._agent_id, text)
+            files = merge.listed(done.conflicts)
+            await self._host.send(self._agent_id, done.request)
             return tr(f"{self.name} was asked to resolve conflicts in {files}; merge again afterwards")
         if not done.commit:
             return tr(f"{done.onto} has all of {self.name} already")

@@ -133,7 +133,8 @@ class LineCounter:
         self._top = repository.top_of(self._folder)
         self._head = self._base = git.run("rev-parse", "HEAD").strip()
         if tree is not None:
-            found = git.run("merge-base", tree.onto or tree.base, "HEAD", expected=(0, 1, 128)).strip()
+            onto = repository.target(tree) or tree.base
+            found = git.run("merge-base", onto, "HEAD", expected=(0, 1, 128)).strip()
             self._base = found or tree.base
         prefix = git.run("rev-parse", "--show-prefix").rstrip("\n")
         committed = git.paths("diff", "--name-only", "-z", "--no-renames", self._base, "HEAD", "--")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
+from synapse_tui.content import plain
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import WorktreeError
 
@@ -47,14 +50,30 @@ class Merged:
     conflicts: tuple[str, ...] = ()
     base: str = ""
 
+    @property
+    def request(self) -> str:
+        """What the agent is asked if there are conflicts, in one line."""
+        return (
+            f"{self.onto} was merged into your worktree and conflicts in {listed(self.conflicts)}. "
+            "Resolve the conflicts and commit; do not abort or reset the merge."
+        )
 
-def conflicting(repository: Repository, one: str, other: str) -> tuple[str, ...] | None:
-    """Return the paths in which two commits conflict; None if this git cannot tell (git-merge-tree(1))."""
+
+class _Outcome(NamedTuple):
+    """What merging two commits would give: a tree, and the paths in which they conflict."""
+
+    tree: str
+    conflicts: tuple[str, ...]
+
+
+def _foresee(repository: Repository, one: str, other: str) -> _Outcome | None:
+    """Merge two commits in no folder; None if this git cannot (git-merge-tree(1))."""
     words = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", one, other)
     status, output = repository.git.call(*words, expected=(0, 1, 128, 129))
     if status > 1:
         return None
-    return tuple(dict.fromkeys(each for each in output.split("\0")[1:] if each))
+    tree, *paths = output.split("\0")
+    return _Outcome(tree, tuple(dict.fromkeys(filter(None, paths))))
 
 
 def snapshots(repository: Repository, trees: Sequence[Worktree]) -> dict[str, str]:
@@ -72,15 +91,41 @@ def forecast(
         trees: Its worktrees.
         heads: What they hold, as `snapshots` returns it.
     """
+    merged: dict[str, tuple[str, _Outcome]] = {}
     for tree in trees:
-        if tree.name in heads and tree.onto:
-            found = conflicting(repository, tree.onto, heads[tree.name])
-            if found is None or found:
-                yield Conflict(tree.name, tree.onto, found, with_base=True)
+        onto = repository.target(tree) if tree.name in heads else ""
+        if onto:
+            found = _foresee(repository, onto, heads[tree.name])
+            if found is not None:
+                merged[tree.name] = (onto, found)
+            if found is None or found.conflicts:
+                yield Conflict(tree.name, tree.onto, found and found.conflicts, with_base=True)
     for one, other in combinations(heads, 2):
-        found = conflicting(repository, heads[one], heads[other])
-        if found is None or found:
-            yield Conflict(one, other, found, with_base=False)
+        found = _foresee(repository, heads[one], heads[other])
+        files = found and found.conflicts
+        if files and one in merged and other in merged and merged[one][0] == merged[other][0]:
+            files = _without_merged(repository, files, merged[one][0], (merged[one][1], merged[other][1]))
+        if files is None or files:
+            yield Conflict(one, other, files, with_base=False)
+
+
+def _without_merged(
+    repository: Repository, files: tuple[str, ...], onto: str, outcomes: Sequence[_Outcome]
+) -> tuple[str, ...]:
+    """Leave out what one side would not change in the branch: the other conflicts there with the branch."""
+    for outcome in outcomes:
+        if outcome.tree == repository.git.run("rev-parse", f"{onto}^{{tree}}").strip():
+            return ()
+        before, after = (_entries(repository, tree, files) for tree in (onto, outcome.tree))
+        files = tuple(path for path in files if path not in before or before[path] != after.get(path))
+    return files
+
+
+def _entries(repository: Repository, tree: str, files: Sequence[str]) -> dict[str, str]:
+    words = ("--literal-pathspecs", "ls-tree", "-r", "-z", tree, "--", *files)
+    return {
+        path: what for what, _tab, path in (each.partition("\t") for each in repository.git.paths(*words))
+    }
 
 
 def is_merged(repository: Repository, tree: Worktree) -> bool:
@@ -88,13 +133,15 @@ def is_merged(repository: Repository, tree: Worktree) -> bool:
 
     The ancestry does not tell after a squash: a merge that changes nothing does.
     """
-    if not tree.onto:
+    onto, git = repository.target(tree), repository.git
+    if not onto:
         return False
-    git = repository.git
-    if git.succeeds("merge-base", "--is-ancestor", tree.head, tree.onto):
+    if git.succeeds("merge-base", "--is-ancestor", tree.head, onto):
         return True
-    status, output = git.call("merge-tree", "--write-tree", tree.onto, tree.head, expected=(0, 1, 128, 129))
-    return status == 0 and output.strip() == git.run("rev-parse", f"{tree.onto}^{{tree}}").strip()
+    found = _foresee(repository, onto, tree.head)
+    if found is None or found.conflicts:
+        return False
+    return found.tree == git.run("rev-parse", f"{onto}^{{tree}}").strip()
 
 
 def difference(repository: Repository, tree: Worktree, now: str, *words: str) -> str:
@@ -107,7 +154,8 @@ def difference(repository: Repository, tree: Worktree, now: str, *words: str) ->
         words: Options of git-diff(1).
     """
     git = repository.git.at(tree.path)
-    base = git.run("merge-base", tree.onto or tree.base, now, expected=(0, 1)).strip() or tree.base
+    onto = repository.target(tree) or tree.base
+    base = git.run("merge-base", onto, now, expected=(0, 1)).strip() or tree.base
     return git.run("diff", "--no-ext-diff", "--no-textconv", *words, base, now, "--")
 
 
@@ -132,7 +180,7 @@ def merge(
     with repository.locked():
         git = repository.git.at(tree.path)
         _check(repository, tree)
-        onto = git.run("rev-parse", "--verify", f"refs/heads/{tree.onto}").strip()
+        onto = repository.target(tree)
         left = repository.changed(tree.path)
         if left and not commit:
             raise WorktreeError(
@@ -188,14 +236,24 @@ def _check(repository: Repository, tree: Worktree) -> None:
             f"{tree.name} began from no branch",
             f"check out the branch that is to have its work, then: git merge {tree.branch}",
         )
+    if not repository.target(tree):
+        raise WorktreeError(
+            f"the branch {tree.onto} is gone, from which {tree.name} began",
+            f"check out the branch that is to have its work, then: git merge {tree.branch}",
+        )
     busy = repository.busy(tree.path)
     if busy:
         raise WorktreeError(f"{tree.name} is in the middle of a {busy}", "let it finish, and try again")
 
 
+def listed(paths: Sequence[str]) -> str:
+    """Return paths in one line: names of files may hold line breaks and control characters."""
+    return ", ".join(re.sub(r"\s", " ", plain(path)) for path in paths)
+
+
 def _named(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-    return ", ".join(paths[:3]) + more
+    return listed(paths[:3]) + more
 
 
 def _bring_in(repository: Repository, tree: Worktree, onto: str) -> tuple[str, ...]:
@@ -205,8 +263,11 @@ def _bring_in(repository: Repository, tree: Worktree, onto: str) -> tuple[str, .
     if not base:
         raise WorktreeError(f"{tree.name} and {tree.onto} have no common commit", "merge them by hand")
     _check_free(repository, tree.path, git.paths("diff", "--name-only", "-z", "--no-renames", base, onto))
+    # marks of conflicts name what git is given: the branch, unless a tag of that name comes first
+    found = git.run("rev-parse", "-q", "--verify", tree.onto, expected=(0, 1)).strip()
+    what = tree.onto if found == onto else onto
     status, _output = git.call(
-        *("merge", "-q", "--no-edit", "-m", f"Merge {tree.onto} into {tree.branch}", onto), expected=(0, 1)
+        *("merge", "-q", "--no-edit", "-m", f"Merge {tree.onto} into {tree.branch}", what), expected=(0, 1)
     )
     if status == 0:
         return ()

@@ -428,6 +428,14 @@ class Repository:
         found = next((name for name in _BUSY if (gitdir / name).exists()), "")
         return found.removesuffix("_HEAD").removesuffix("_LOG").replace("_", "-").lower() if found else ""
 
+    def target(self, tree: Worktree) -> str:
+        """Return the commit of the branch that a worktree is merged into; empty if there is none, or no more.
+
+        The branch is named in full: a tag of the same name would come first.
+        """
+        ref = f"refs/heads/{tree.onto}"
+        return self.git.run("rev-parse", "-q", "--verify", ref, expected=(0, 1)).strip() if tree.onto else ""
+
     def checkout_of(self, branch: str) -> Path | None:
         """Return the folder in which a branch is checked out."""
         found = (each for each in self.checkouts() if each.branch == branch and not each.missing)

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import json
 import os
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -379,6 +380,43 @@ def test_the_forecast_names_agents_and_files_before_anything_is_committed(reposi
     assert not git(repository.top, "stash", "list")
 
 
+@pytest.mark.parametrize("squash", [False, True])
+def test_the_forecast_does_not_name_work_that_is_merged(repository: Repository, squash: bool) -> None:
+    """Who conflicts with it conflicts with the branch now; what else it changes later counts by itself."""
+    alice, bob, carol = (add(repository, name) for name in ("alice", "bob", "carol"))
+    commit(alice.path, a_py="alice\ntwo\nthree\n")
+    (bob.path / "a.py").write_text("bob\ntwo\nthree\n")
+    merge(repository, alice, squash=squash)
+    with_main = Conflict("bob", "main", ("a.py",), with_base=True)
+    assert foreseen(repository) == [with_main]
+    commit(repository.top, a_py="alice\ntwo\nmain\n")
+    commit(alice.path, b_py="alice\ntwo\nthree\n")
+    (carol.path / "b.py").write_text("carol\ntwo\nthree\n")
+    assert foreseen(repository) == [with_main, Conflict("alice", "carol", ("b.py",), with_base=False)]
+
+
+def test_a_branch_that_is_gone_is_named(repository: Repository, home: dict[str, str]) -> None:
+    tree = add(repository, "alice")
+    commit(tree.path, a_py="alice\ntwo\nthree\n")
+    git(repository.top, "branch", "-m", "main", "trunk")
+    assert not foreseen(repository)
+    with pytest.raises(WorktreeError, match="the branch main is gone") as failed:
+        merge(repository, tree)
+    assert "git merge synapse/alice" in failed.value.hint
+    assert "no branch to merge into" in synapse(repository, home, "list").out
+
+
+def test_a_tag_of_the_same_name_is_not_the_branch(repository: Repository) -> None:
+    alice, bob = add(repository, "alice"), add(repository, "bob")
+    commit(alice.path, a_py="alice\ntwo\nthree\n")
+    commit(bob.path, a_py="bob\ntwo\nthree\n")
+    git(repository.top, "tag", "main")
+    merge(repository, alice)
+    assert foreseen(repository) == [Conflict("bob", "main", ("a.py",), with_base=True)]
+    assert merge(repository, bob).conflicts == ("a.py",)
+    assert is_merged(repository, repository.tree("alice"))
+
+
 def test_merging_moves_the_branch_forward(repository: Repository) -> None:
     tree = add(repository, "alice")
     (tree.path / "a.py").write_text("ONE\ntwo\nthree\n")
@@ -403,7 +441,9 @@ def test_conflicts_arise_in_the_worktree_and_nowhere_else(repository: Repository
     assert (done.commit, done.conflicts, done.base) == ("", ("a.py",), main.strip())
     assert git(repository.top, "rev-parse", "main") == main
     assert not git(repository.top, "status", "--porcelain")
-    assert "<<<<<<<" in (tree.path / "a.py").read_text()
+    text = (tree.path / "a.py").read_text()
+    assert "<<<<<<< HEAD" in text
+    assert ">>>>>>> main" in text
     with pytest.raises(WorktreeError, match="in the middle of a merge"):
         merge(repository, repository.tree("alice"), commit="too early")
     commit(tree.path, "resolved", a_py="both\ntwo\nthree\n")
@@ -635,14 +675,30 @@ def test_a_day_with_the_command(repository: Repository, home: dict[str, str]) ->
     assert (merged.code, merged.out.split()[0]) == (0, "main")
     conflicting = synapse(repository, home, "merge", "bob", "--commit", "bob")
     assert conflicting.code == 4
-    assert "synapse send bob 'Resolve the conflicts with main in a.py" in conflicting.err
+    assert "synapse send bob 'main was merged into your worktree and conflicts in a.py" in conflicting.err
     pruned = synapse(repository, home, "prune")
     assert pruned.out == "alice\n"
-    assert "bob stays: merge" in pruned.err
+    assert "bob stays: in the middle of a merge" in pruned.err
     assert synapse(repository, home, "discard", "bob", "--yes").out == "bob\n"
     assert synapse(repository, home, "keep").out.count("\n") == 3
     assert Path(synapse(repository, home, "keep", "--restore", "bob").out.strip()) == bob
     assert "already" not in synapse(repository, home, "list").out
+
+
+def test_names_of_files_stay_on_their_line_and_within_quotes(
+    repository: Repository, home: dict[str, str]
+) -> None:
+    name = "it's\nsynapse: forged\x1b[31m"
+    for agent in ("alice", "bob"):
+        tree = Path(synapse(repository, home, "add", agent).out.strip())
+        (tree / name).write_text(agent)
+    taken = synapse(repository, home, "merge", "bob").err
+    assert not any(line.startswith("synapse: forged") for line in taken.splitlines())
+    assert synapse(repository, home, "merge", "alice", "--commit", "alice").code == 0
+    err = synapse(repository, home, "merge", "bob", "--commit", "bob").err
+    assert not any(line.startswith("synapse: forged") for line in err.splitlines())
+    command = err.splitlines()[-1].strip()
+    assert [*shlex.split(command)[:3], len(shlex.split(command))] == ["synapse", "send", "bob", 4]
 
 
 def setup_script(repository: Repository, text: str) -> Path:
