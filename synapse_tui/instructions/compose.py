@@ -15,6 +15,7 @@ from synapse_tui.errors import NoRuleFits, RulesBroken, RulesUndecided
 from synapse_tui.files import read_own, read_regular
 from synapse_tui.language import language
 from synapse_tui.settings import Settings
+from synapse_tui.worktrees.trees import branch_of
 
 DELEGATE = "delegate.md"
 ANYTHING = "*"  # keyword of the fallback row
@@ -258,6 +259,7 @@ def _text_file(path: Path, origin: Origin, content: str) -> TextFile:
 # First line of the instructions; a `<type>.md` that begins with it replaces the other texts.
 HEADER = "[Synapse A2A Protocol Instructions]"
 DEFAULT = "default.md"
+FILES, WORKTREE = "files.md", "worktree.md"  # how files are shared: those of one folder, or by merging
 FILE_SAFETY = "file-safety.md"
 COMMAND = "$SYNAPSE_BIN"  # how agents call `synapse`, because login shells reset PATH
 
@@ -384,6 +386,8 @@ class _Composer:
             name = match[1]
             if name == "shipped" and shipped:
                 return self._filled(self._folders.shipped(shipped))
+            if name == "files":
+                return self._filled(self._folders.shipped(WORKTREE if self._values["branch"] else FILES))
             return more[name] if name in more else self._values.get(name, match[0])
 
         return _PLACEHOLDER.sub(value, text)
@@ -392,7 +396,10 @@ class _Composer:
 def placeholders(
     own: Address, everyone: Sequence[Address], *, project: Path, command: Path
 ) -> Mapping[str, str]:
-    """Return the placeholder values for an agent; `command` is the `synapse` command to use."""
+    """Return the placeholder values for an agent; reads files, to tell whether it works in a worktree.
+
+    `command` is the `synapse` command to use.
+    """
     name = _line(own.name)
     about = f"type {own.agent_type}" + (f", name {name}" if name else "")
     forms = list(map(_line, forms_of(own, everyone))) or [own.agent_id]
@@ -410,6 +417,7 @@ def placeholders(
         "addresses": " or ".join(filter(None, (", ".join(forms[:-1]), forms[-1]))),
         "port": str(own.port),
         "agents": "\n".join(others) or "none besides you",
+        "branch": branch_of(Path(own.working_dir)) if own.working_dir else "",
         "synapse": f'"{COMMAND}"' if spaced else COMMAND,
     }
 

@@ -463,6 +463,17 @@ def _top(folder: Path) -> Path | None:
     return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
 
 
+def branch_of(folder: Path) -> str:
+    """Return the branch of the agent's worktree that a folder is in; empty if it is in none."""
+    top = _top(folder)
+    gitdir = _linked(top / ".git") if top is not None else None
+    mark = _mark(gitdir) if gitdir is not None else None
+    if gitdir is None or mark is None:
+        return ""
+    head = _text(gitdir / "HEAD")
+    return head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else mark.branch
+
+
 def why_not_there(folder: Path, paths: Iterable[Path]) -> str:
     """Return why an agent must not write one of these paths, in words for the agent; empty if it may.
 

@@ -17,6 +17,7 @@ from synapse_tui.instructions import HEADER, Composed, InstructionTexts, TextFol
 from synapse_tui.instructions.compose import MAX_BYTES, shipped_texts
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
+from tests.worktree_kit import make_repository
 
 
 def address(kind: str, port: int, name: str = "", folder: str = "") -> Address:
@@ -71,6 +72,24 @@ def test_the_shipped_text_is_whole_and_short(project: Path, user: Path) -> None:
     assert len(text) < 2500
     assert [file.origin for file in composed.files] == ["shipped"]
     assert not composed.faults
+
+
+def test_an_agent_in_a_worktree_is_told_how_its_work_is_merged(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "shop")
+    project, user = made(repository.top / ".synapse"), made(tmp_path / "home" / ".synapse")
+    tree = repository.add("alice").tree
+    (tree.path / "api").mkdir()
+    inside = [replace(CLAUDE, working_dir=str(folder)) for folder in (tree.path, tree.path / "api")]
+    for own in inside:
+        text = told(project, user, own=own).text
+        assert "on the branch synapse/alice." in text
+        assert "FILES are shared" not in text
+        assert len(text) < 2700
+    shared = told(project, user, own=replace(CLAUDE, working_dir=str(repository.top))).text
+    assert "FILES are shared" in shared
+    assert "worktree" not in shared
+    (project / "default.md").write_text("Begin.\n{{files}} <{{branch}}>")
+    assert told(project, user, own=inside[0]).text.endswith("in your folder. <synapse/alice>")
 
 
 def test_the_project_comes_before_the_user_and_only_when_it_is_trusted(project: Path, user: Path) -> None:
