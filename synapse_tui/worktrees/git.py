@@ -111,6 +111,9 @@ class Git:
                 f"git {words[0]} failed in {self.folder}: {reason}",
                 "say who you are: git config --global user.name NAME; git config --global user.email ADDRESS"
                 if "identity unknown" in reason
+                else "another git command runs there: try again; if none does, remove the .lock file of one"
+                " that was killed"
+                if ".lock': File exists" in reason
                 else "",
             )
         return done.returncode, done.stdout.decode(errors="surrogateescape")

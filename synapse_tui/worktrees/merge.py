@@ -13,8 +13,11 @@ from synapse_tui.content import plain
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import WorktreeError
 
+from .git import Git
 from .keep import keep, snapshot
 from .trees import Repository, Worktree
+
+_MARKS = re.compile(rb"^(?:<{7}|>{7}) ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +182,7 @@ def merge(
     """
     with repository.locked():
         git = repository.git.at(tree.path)
-        _check(repository, tree)
+        _check(repository, tree, commits=bool(commit))
         onto = repository.target(tree)
         left = repository.changed(tree.path)
         if left and not commit:
@@ -187,7 +190,7 @@ def merge(
                 f"{tree.name} has uncommitted changes in {_named(left)}",
                 "commit them, or give --commit MESSAGE",
             )
-        if left:
+        if left or repository.busy(tree.path):
             _commit(repository, tree.path, left, commit)
         if not git.succeeds("merge-base", "--is-ancestor", onto, "HEAD"):
             conflicts = _bring_in(repository, tree, onto)
@@ -211,20 +214,20 @@ def commit(repository: Repository, tree: Worktree, message: str) -> str:
         The commit; empty if there was nothing to commit.
     """
     with repository.locked():
-        _check(repository, tree)
+        _check(repository, tree, commits=True)
         return _commit(repository, tree.path, repository.changed(tree.path), message)
 
 
 def _commit(repository: Repository, folder: Path, paths: Sequence[str], message: str) -> str:
     git = repository.git.at(folder)
     repository.stage(folder, paths)
-    if git.succeeds("diff-index", "--cached", "--quiet", "HEAD"):
+    if not repository.busy(folder) and git.succeeds("diff-index", "--cached", "--quiet", "HEAD"):
         return ""
     git.run("commit", "-q", "-m", message)
     return git.run("rev-parse", "HEAD").strip()
 
 
-def _check(repository: Repository, tree: Worktree) -> None:
+def _check(repository: Repository, tree: Worktree, *, commits: bool) -> None:
     if tree.missing:
         raise WorktreeError(f"the folder of {tree.name} is gone", "synapse worktree prune tidies up")
     if tree.detached:
@@ -242,8 +245,41 @@ def _check(repository: Repository, tree: Worktree) -> None:
             f"check out the branch that is to have its work, then: git merge {tree.branch}",
         )
     busy = repository.busy(tree.path)
-    if busy:
+    left = _unresolved(repository, tree) if busy == "merge" and commits else []
+    if left:
+        raise WorktreeError(
+            f"{tree.name} is in the middle of a merge, and conflicts are left in {_named(left)}",
+            "let it resolve them, and try again",
+        )
+    if busy and not (busy == "merge" and commits):
         raise WorktreeError(f"{tree.name} is in the middle of a {busy}", "let it finish, and try again")
+
+
+def _unresolved(repository: Repository, tree: Worktree) -> list[str]:
+    """Return the files in which conflicts are left; an agent that cannot commit cannot tell git either.
+
+    Those of texts have marks. What git cannot mark it leaves as one side has it.
+    """
+    git = repository.git.at(tree.path)
+    sides: dict[str, dict[str, str]] = {}
+    for entry in git.paths("ls-files", "--unmerged", "--full-name", "-z", ":/"):
+        facts, _tab, path = entry.partition("\t")
+        _mode, blob, stage = facts.split()
+        sides.setdefault(path, {})[stage] = blob
+    return [path for path, blobs in sides.items() if _is_unresolved(git, tree.path / path, blobs)]
+
+
+def _is_unresolved(git: Git, file: Path, blobs: Mapping[str, str]) -> bool:
+    """Whether a file is still as a merge left it; `blobs` are its sides by stage (git-ls-files(1))."""
+    if not os.path.lexists(file):
+        return False
+    if file.is_symlink() or not file.is_file():
+        return True
+    content = file.read_bytes()
+    if _MARKS.search(content):
+        return True
+    has_marks = b"\0" not in content and {"2", "3"} <= blobs.keys()
+    return not has_marks and git.run("hash-object", "--", str(file)).strip() in blobs.values()
 
 
 def listed(paths: Sequence[str]) -> str:
@@ -266,13 +302,26 @@ def _bring_in(repository: Repository, tree: Worktree, onto: str) -> tuple[str, .
     # marks of conflicts name what git is given: the branch, unless a tag of that name comes first
     found = git.run("rev-parse", "-q", "--verify", tree.onto, expected=(0, 1)).strip()
     what = tree.onto if found == onto else onto
-    status, _output = git.call(
+    status, said = git.call(
         *("merge", "-q", "--no-edit", "-m", f"Merge {tree.onto} into {tree.branch}", what), expected=(0, 1)
     )
     if status == 0:
         return ()
-    return tuple(
-        dict.fromkeys(git.paths("diff", "--name-only", "-z", "--diff-filter=U", "--ignore-submodules=dirty"))
+    unmerged = git.paths("diff", "--name-only", "-z", "--diff-filter=U", "--ignore-submodules=dirty")
+    if unmerged:
+        return tuple(dict.fromkeys(unmerged))
+    if git.succeeds("diff-index", "--cached", "--quiet", "HEAD"):
+        # It has done nothing, since another git has the index, but noted a merge. Who commits that takes back
+        # all that the branch has.
+        git.run("merge", "--quit")
+        raise WorktreeError(
+            f"git cannot write the index of {tree.path}",
+            "another git command runs there: try again; if none does, remove the .lock file of one"
+            " that was killed",
+        )
+    raise WorktreeError(
+        f"git cannot end the merge of {tree.onto} into {tree.name}: {said.splitlines()[0]}",
+        f"finish and commit the merge in {tree.path}",
     )
 
 
@@ -311,4 +360,10 @@ def _move_forward(repository: Repository, tree: Worktree, onto: str, result: str
         raise WorktreeError(f"{folder} is in the middle of a {busy}", "finish it, and try again")
     git = repository.git.at(folder)
     _check_free(repository, folder, git.paths("diff", "--name-only", "-z", "--no-renames", onto, result))
-    git.run("merge", "-q", "--ff-only", "--no-overwrite-ignore", result)
+    try:
+        git.run("merge", "-q", "--ff-only", "--no-overwrite-ignore", result)
+    except WorktreeError:
+        # It moves the branch last: if only that failed, the files go back; what is not of the merge stays.
+        if git.run("rev-parse", "HEAD").strip() == onto:
+            git.call("read-tree", "-m", "-u", result, onto, expected=(0, 128))
+        raise

@@ -21,6 +21,7 @@ from synapse_tui.trust import TrustStore
 from synapse_tui.worktrees import keep
 from synapse_tui.worktrees.changes import LineCounter, read_changes
 from synapse_tui.worktrees.merge import Conflict, difference, is_merged, merge
+from synapse_tui.worktrees.merge import commit as commit_work
 from synapse_tui.worktrees.setup import set_up
 from synapse_tui.worktrees.trees import INCLUDE, TRASH, Repository, in_main_folder, why_not_there
 from tests.command_line import Result, call
@@ -449,6 +450,80 @@ def test_conflicts_arise_in_the_worktree_and_nowhere_else(repository: Repository
     commit(tree.path, "resolved", a_py="both\ntwo\nthree\n")
     assert merge(repository, repository.tree("alice")).commit
     assert (repository.top / "a.py").read_text() == "both\ntwo\nthree\n"
+
+
+@pytest.mark.parametrize("conflicts", [False, True])
+def test_a_git_that_runs_in_the_worktree_stops_the_merge_before_it_begins(
+    repository: Repository, conflicts: bool
+) -> None:
+    """git says that it merged, and has touched nothing: whoever commits then takes back the base's work."""
+    tree = add(repository, "alice")
+    commit(tree.path, **{"a_py" if conflicts else "b_py": "alice\ntwo\nthree\n"})
+    commit(repository.top, a_py="main\ntwo\nthree\n", new="main\n")
+    (tree.gitdir / "index.lock").touch()
+    with pytest.raises(WorktreeError, match="cannot write the index") as failed:
+        merge(repository, tree)
+    assert "another git command" in failed.value.hint
+    assert not repository.busy(tree.path)
+    assert not (tree.path / "new").exists()
+    (tree.gitdir / "index.lock").unlink()
+    assert merge(repository, tree).conflicts == (("a.py",) if conflicts else ())
+
+
+def test_a_branch_that_cannot_be_moved_leaves_the_main_folder_as_it_was(repository: Repository) -> None:
+    tree = add(repository, "alice")
+    commit(tree.path, a_py="alice\ntwo\nthree\n", new="alice\n")
+    (repository.top / "b.py").write_text("mine\n")
+    lock = repository.common / "refs" / "heads" / "main.lock"
+    lock.touch()
+    with pytest.raises(WorktreeError, match=r"main.lock.*File exists"):
+        merge(repository, tree)
+    assert git(repository.top, "status", "--porcelain") == " M b.py\n"
+    lock.unlink()
+    assert merge(repository, tree).commit
+    assert git(repository.top, "status", "--porcelain") == " M b.py\n"
+
+
+@pytest.mark.parametrize("resolved", ["both\ntwo\nthree\n", "alice\ntwo\nthree\n", None])
+def test_what_an_agent_resolved_but_cannot_commit_is_committed_for_it(
+    repository: Repository, resolved: str | None
+) -> None:
+    tree = add(repository, "alice")
+    commit(tree.path, a_py="alice\ntwo\nthree\n")
+    commit(repository.top, a_py="main\ntwo\nthree\n")
+    assert merge(repository, tree).conflicts == ("a.py",)
+    tree = repository.tree("alice")
+    with pytest.raises(WorktreeError, match=r"in the middle of a merge, and conflicts are left in a\.py"):
+        commit_work(repository, tree, "too early")
+    (tree.path / "a.py").write_text(resolved) if resolved else (tree.path / "a.py").unlink()
+    assert commit_work(repository, tree, "resolved")
+    assert len(git(tree.path, "log", "-1", "--format=%P").split()) == 2
+    merge(repository, repository.tree("alice"))
+    assert is_merged(repository, repository.tree("alice"))
+    there = repository.top / "a.py"
+    assert (there.read_text() if there.exists() else None) == resolved
+
+
+@pytest.mark.parametrize("kind", ["binary", "removed here", "removed there"])
+def test_a_conflict_without_marks_counts_as_left_until_it_is_touched(
+    repository: Repository, kind: str
+) -> None:
+    tree = add(repository, "alice")
+    for folder, side in ((tree.path, "here"), (repository.top, "there")):
+        if kind == f"removed {side}":
+            git(folder, "rm", "-q", "a.py")
+            commit(folder, b_py=f"{side}\n")
+        else:
+            commit(folder, a_py=f"\0{side}" if kind == "binary" else "one\ntwo\nmore\n")
+    merge(repository, tree)
+    tree = repository.tree("alice")
+    with pytest.raises(WorktreeError, match=r"conflicts are left in .*a\.py"):
+        merge(repository, tree, commit="too early")
+    commit_all = {"a_py": "\0both", "b_py": "both\n"}
+    for name, text in commit_all.items():
+        (tree.path / name.replace("_", ".")).write_text(text)
+    assert merge(repository, tree, commit="resolved").commit
+    assert (repository.top / "a.py").read_text() == "\0both"
 
 
 @pytest.mark.parametrize("name", ["a.py", "new.py", "run.log"], ids=["changed", "untracked", "ignored"])
