@@ -26,7 +26,7 @@ from synapse_tui.safety.locks import ModificationQuery
 from synapse_tui.widgets.agent_rows import changed_columns
 from synapse_tui.widgets.fit import pad, shorten, width_of
 from synapse_tui.widgets.option_lists import Check, Choices
-from synapse_tui.widgets.text import plural, printable
+from synapse_tui.widgets.text import code_line, plural, printable
 from synapse_tui.widgets.views import party
 from synapse_tui.worktrees import keep, merge
 from synapse_tui.worktrees.changes import FileDiff, FolderChanges, read_changes
@@ -367,12 +367,12 @@ class RemarkForm(Form[str]):
     SUBTITLE: ClassVar[str] = "Enter notes it · Esc cancels"
 
     def __init__(self, line: Remark, text: str) -> None:
-        super().__init__(tr(f"{printable(line.path)}, line {line.number}"))
+        super().__init__(tr(f"{code_line(line.path)}, line {line.number}"))
         self._line = line
         self._text = text
 
     def body(self) -> ComposeResult:
-        yield Static(Content(printable(self._line.line)), classes="text", markup=False)
+        yield Static(Content(code_line(self._line.line)), classes="text", markup=False)
         yield Input(self._text, id="remark", compact=True)
 
     def submit(self) -> None:
@@ -449,7 +449,7 @@ def _forecast(conflict: merge.Conflict, name: str) -> str:
     other = conflict.other if conflict.one == name else conflict.one
     if conflict.files is None:
         return tr("conflicts cannot be foreseen: git is older than 2.38")
-    return tr(f"will conflict with {other} in {printable(', '.join(conflict.files))}")
+    return tr(f"will conflict with {other} in {code_line(', '.join(conflict.files))}")
 
 
 def _row(file: FileDiff, width: int, writers: str = "") -> Content:
@@ -457,7 +457,7 @@ def _row(file: FileDiff, width: int, writers: str = "") -> Content:
     room = max(width - width_of(counts) - 1, 8)
     who = f"  {shorten(writers, room // 2)}" if writers else ""
     room -= cell_len(who)
-    path = pad(shorten(printable(file.path), room, "start"), room)
+    path = pad(shorten(code_line(file.path), room, "start"), room)
     return Content.assemble(
         (f" {path}", "$ink"), (who, "$muted"), *((piece.text, piece.style) for piece in counts)
     )
@@ -476,7 +476,7 @@ def numbered(file: FileDiff) -> Iterator[Remark]:
 
 def hunks(file: FileDiff) -> list[Content]:
     """Return the lines of a file's hunks, coloured by what each does, and by the language of the file."""
-    lines = [printable(line).replace("\t", "    ") for line in file.lines[:MOST_LINES]]
+    lines = [code_line(line) for line in file.lines[:MOST_LINES]]
     drawn = [Content.styled(line, _STYLES.get(line[:1], "$ink")) for line in lines]
     language = language_of(Path(file.path).name)
     begins = [place for place, line in enumerate(lines[:MOST_COLOURED]) if line.startswith("@@") and language]

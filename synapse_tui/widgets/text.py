@@ -44,6 +44,11 @@ def printable(text: str) -> str:
     return "\n".join(_CONTROLS.sub(" ", line) for line in text.splitlines())
 
 
+def code_line(line: str) -> str:
+    """Replace tabs and other control characters with spaces, so that it stays one line."""
+    return _CONTROLS.sub(" ", line.replace("\t", "    "))
+
+
 @lru_cache(maxsize=512)
 def markdown_line(text: str, style: str, code: str) -> Sequence[tuple[str, str]]:
     """Render the start of a Markdown text on one line, as runs of text and styles.

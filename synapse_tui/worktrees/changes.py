@@ -89,7 +89,7 @@ def read_changes(folder: Path, environ: Mapping[str, str]) -> FolderChanges:
 def _files(text: str, counts: str) -> Iterator[FileDiff]:
     parts = ("\n" + text).split("\ndiff --git ")[1:]
     for (path, added, removed), part in zip(numstat(counts), parts, strict=False):
-        lines = part.splitlines()[1:]
+        lines = part.removesuffix("\n").split("\n")[1:]  # form feeds and others are within lines
         start = next((place for place, line in enumerate(lines) if line.startswith("@@")), None)
         yield FileDiff(path, added, removed, tuple(lines if start is None else lines[start:]))
 

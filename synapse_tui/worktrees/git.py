@@ -122,7 +122,7 @@ class Git:
         return self._start(words, "", self._environment()).returncode == 0
 
     def lines(self, *words: str) -> list[str]:
-        return self.run(*words).splitlines()
+        return [line for line in self.run(*words).split("\n") if line]
 
     def paths(self, *words: str) -> list[str]:
         """Return the entries of an output separated by NUL."""

@@ -150,7 +150,7 @@ class Repository:
     def _checkouts(self, git: Git) -> list[Checkout]:
         found = []
         for block in git.run("worktree", "list", "--porcelain").split("\n\n"):
-            facts = {line.partition(" ")[0]: line.partition(" ")[2] for line in block.splitlines()}
+            facts = {line.partition(" ")[0]: line.partition(" ")[2] for line in block.split("\n")}
             if "worktree" in facts:
                 branch = facts.get("branch", "").removeprefix("refs/heads/")
                 locked = facts["locked"] or "locked" if "locked" in facts else ""

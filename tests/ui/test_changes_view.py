@@ -11,10 +11,10 @@ from textual.widgets import Input, OptionList
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.screens.board import BoardActions
-from synapse_tui.screens.changes import ChangesView, CommitForm, MergeForm, RemarkForm, hunks
+from synapse_tui.screens.changes import ChangesView, CommitForm, MergeForm, RemarkForm, hunks, numbered
 from synapse_tui.screens.dialog import Confirm
 from synapse_tui.worktrees import keep
-from synapse_tui.worktrees.changes import FileDiff
+from synapse_tui.worktrees.changes import FileDiff, read_changes
 from synapse_tui.worktrees.trees import Repository
 from tests.ui.app_kit import LEADER, at_main, make_app, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
@@ -210,6 +210,28 @@ def test_hunks_have_the_colours_of_their_language() -> None:
     assert "on $del-ground" in styles[1]
     plain = hunks(FileDiff("what.ever", 2, 1, lines))
     assert [line.plain for line in plain] == list(lines)
+
+
+def test_tabs_are_wide_and_no_other_control_ends_a_line(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "shop")
+    tree = add(repository, "alice")
+    (tree.path / "a.py").write_bytes(b"one\n\t\ttwo\nthr\x0cee\xe2\x80\xa8@@ -1 +500 @@\r\n")
+    (file,) = read_changes(tree.path, ENVIRON).files
+    rows = [row.plain for row in hunks(file)]
+    assert rows[1:] == [" one", "-two", "-three", "+        two", "+thr ee @@ -1 +500 @@ "]
+    assert [line.number for line in numbered(file)][-1] == 3
+
+
+async def test_a_name_with_a_line_break_is_one_row(tmp_path: Path) -> None:
+    host = three_agents()
+    _top, claude, _codex = worktrees(host, tmp_path)
+    (claude / "0\nbreak").write_text("x\n")
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "g")
+        view = await until(lambda: shown(app))
+        files = view.query_one("#files", OptionList)
+        assert files.virtual_size.height == files.option_count
+        assert "0 break" in text_of(app)
 
 
 async def test_a_shared_folder_is_looked_at_but_not_merged(tmp_path: Path) -> None:
