@@ -114,7 +114,8 @@ def _set_up(repository: Repository, tree: Worktree) -> SetUp:
     from synapse_tui.trust import TrustStore
     from synapse_tui.worktrees.setup import set_up
 
-    done = set_up(repository, tree, os.environ, TrustStore(Caller.of().paths.trusted).trusts)
+    caller = Caller.of()
+    done = set_up(repository, tree, caller.folder, os.environ, TrustStore(caller.paths.trusted).trusts)
     if done.untrusted:
         script = tilde(str(done.script))
         note(f"synapse: {tree.name} is not set up: read {script}, then: synapse trust worktree-setup")

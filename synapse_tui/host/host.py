@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import itertools
 import logging
@@ -37,7 +38,7 @@ from synapse_tui.agents.session import AgentSession, resumed_spec, saved_agent
 from synapse_tui.agents.watcher import Watchdog
 from synapse_tui.database.location import location_of
 from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import AgentNotFound, CommandNotFound, SpawnError, SynapseError
+from synapse_tui.errors import AgentNotFound, CommandNotFound, SpawnError, SynapseError, UnsafePath
 from synapse_tui.events import (
     AgentAdded,
     AgentProcessExited,
@@ -579,13 +580,17 @@ class Host:
     async def _worktree_for(self, name: str, folder: Path) -> Path:
         """Return the folder in an agent's worktree that corresponds to a folder of the repository."""
         place = self.settings.text("worktrees.place")
-        used = {path for each in self._agents.values() for path in (each.cwd, *each.cwd.parents)}
+        own = {each.cwd for each in self._agents.values()}
 
         def find() -> tuple[Worktree, int, SetUp, Path]:
+            with contextlib.suppress(UnsafePath):
+                others = Registry(self.paths.registry).scan()[0]
+                own.update(Path(each.working_dir) for each in others if each.server != os.getpid())
+            used = {path for each in own for path in (each, *each.parents)}
             repository = Repository(folder, self._environ)
             tree, made = repository.for_agent(name, used, place=place)
             trusts = TrustStore(self.paths.trusted).trusts
-            done = set_up(repository, tree, self._environ, trusts) if made is not None else SetUp()
+            done = set_up(repository, tree, folder, self._environ, trusts) if made is not None else SetUp()
             below = repository.git.at(folder).run("rev-parse", "--show-prefix").strip()
             inside = tree.path / below if (tree.path / below).is_dir() else tree.path
             return tree, made.uncommitted if made is not None else 0, done, inside

@@ -41,11 +41,15 @@ class SetUp:
 def set_up(
     repository: Repository,
     tree: Worktree,
+    folder: Path,
     environ: Mapping[str, str],
     trusts: Callable[[Path, bytes], bool],
     limit: float = LIMIT,
 ) -> SetUp:
-    """Run the script of the main folder's project in a worktree, if the user trusts exactly this content.
+    """Run the script of a project in a worktree, if the user trusts exactly this content.
+
+    The project may be a folder of the repository: the script is that of the main folder, and runs in the
+    worktree's folder that corresponds.
 
     What runs is the content that was checked, whatever the worktree's branch or another program makes of the
     file.
@@ -53,11 +57,17 @@ def set_up(
     Args:
         repository: The repository.
         tree: The worktree.
+        folder: A folder of the repository, whose project is meant.
         environ: The environment; variables of git and of Python's environments are not passed on.
         trusts: Whether the user trusts the content of a file.
         limit: Seconds that it may take.
     """
-    script = find_project(repository.top) / FOLDER / SCRIPT
+    below = repository.git.at(folder).run("rev-parse", "--show-prefix").rstrip("\n")
+    project = find_project(repository.top / below)
+    script = project / FOLDER / SCRIPT
+    inside = (
+        tree.path / project.relative_to(repository.top) if project.is_relative_to(repository.top) else None
+    )
     try:
         content = read_regular(script)
     except OSError:
@@ -69,7 +79,7 @@ def set_up(
     try:
         with subprocess.Popen(  # noqa: S603 - the user has trusted it
             ["/bin/sh", "-c", content, SCRIPT],
-            cwd=tree.path,
+            cwd=inside if inside is not None and inside.is_dir() else tree.path,
             env={**passed, "SYNAPSE_MAIN_FOLDER": str(repository.top)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -17,6 +17,7 @@ from synapse_tui.errors import SynapseError, WorktreeError
 from synapse_tui.events import Notice
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
+from synapse_tui.registry import Registry, RegistryEntry
 from synapse_tui.trust import TrustStore
 from synapse_tui.worktrees import keep
 from synapse_tui.worktrees.changes import LineCounter, read_changes
@@ -813,10 +814,27 @@ def test_a_worktree_is_set_up_once_the_user_trusts_the_script(
     assert refused.code == 2
 
 
+def test_a_project_that_is_a_folder_of_the_repository_is_set_up_there(
+    repository: Repository, home: dict[str, str]
+) -> None:
+    folder = repository.top / "api"
+    (folder / ".synapse").mkdir(parents=True)
+    commit(folder, code_py="1\n")
+    (folder / ".synapse" / "worktree-setup").write_text("touch ready")
+    trust = ("trust", "worktree-setup", "--yes")
+    assert call("synapse", *trust, environ=home, folder=folder).code == 0
+    alice = Path(call("synapse", "worktree", "add", "alice", environ=home, folder=folder).out.strip())
+    assert (alice / "api" / "ready").exists()
+    (alice / "api" / "ready").unlink()
+    words = ("worktree", "setup", "alice")
+    assert call("synapse", *words, environ=home, folder=alice / "api").code == 0
+    assert (alice / "api" / "ready").exists()
+
+
 def test_a_script_that_does_not_end_is_ended(repository: Repository) -> None:
     setup_script(repository, "echo $$ > pid; sleep 600 & wait")
     tree = add(repository, "alice")
-    done = set_up(repository, tree, ENVIRON, lambda *_file: True, limit=1.0)
+    done = set_up(repository, tree, repository.top, ENVIRON, lambda *_file: True, limit=1.0)
     assert done.trouble == "it took more than 1 s"
     wait_until(lambda: next(keep.processes_in(tree.path), None) is None, "the end of what it had started")
 
@@ -895,6 +913,17 @@ async def test_each_agent_gets_a_worktree_of_its_own_and_the_same_one_again(host
     await host.close(first.agent_id)
     again = await host.open(alice, columns=80, lines=24)
     assert again.cwd == root / "alice"
+
+
+async def test_an_agent_of_another_host_keeps_its_worktree_for_itself(host: Host) -> None:
+    tree = make_repository(host.project).add("alice").tree
+    always = 1  # a process that runs, and is not this one
+    other = RegistryEntry("synapse-codex-8120", "codex", 8120, "http://127.0.0.1:8120", always)
+    Registry(host.paths.registry).register(
+        dataclasses.replace(other, working_dir=str(tree.path / "api"), project="/elsewhere")
+    )
+    alice = await host.open(AgentSpec("dummy", "alice", worktree=True), columns=80, lines=24)
+    assert alice.cwd == tree.path.with_name("alice-2")
 
 
 async def test_every_agent_gets_a_worktree_if_that_is_set(tmp_path: Path) -> None:
