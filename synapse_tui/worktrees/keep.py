@@ -62,7 +62,8 @@ class Kept:
 def snapshot(repository: Repository, folder: Path) -> str:
     """Return a commit of a folder as it is now, with untracked files; HEAD if that is the same.
 
-    The folder's index and branch stay as they are. Its staged files are the commit's second parent.
+    The folder's index and branch stay as they are. Its staged files are the commit's second parent, and what
+    is being merged into it is its last.
     """
     git = repository.git.at(folder)
     head = git.run("rev-parse", "HEAD").strip()
@@ -83,6 +84,9 @@ def snapshot(repository: Repository, folder: Path) -> str:
     if status == 0 and staged.strip() not in (tree, git.run("rev-parse", "HEAD^{tree}").strip()):
         commit = git.run("commit-tree", staged.strip(), "-p", head, "-m", "staged", extra=_WHO).strip()
         parents += ["-p", commit]
+    # without it, what a merge has brought would count as the agent's
+    merging = git.run("rev-parse", "-q", "--verify", "MERGE_HEAD", expected=(0, 1)).strip()
+    parents += ["-p", merging] if merging else []
     return git.run("commit-tree", tree, *parents, "-m", "as the worktree was", extra=_WHO).strip()
 
 

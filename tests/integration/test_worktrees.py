@@ -453,6 +453,18 @@ def test_conflicts_arise_in_the_worktree_and_nowhere_else(repository: Repository
     assert (repository.top / "a.py").read_text() == "both\ntwo\nthree\n"
 
 
+def test_in_the_middle_of_a_merge_the_work_of_the_base_is_not_the_agents(repository: Repository) -> None:
+    tree = add(repository, "alice")
+    commit(tree.path, a_py="alice\ntwo\nthree\n")
+    commit(repository.top, a_py="main\ntwo\nthree\n", new="main\n")
+    merge(repository, tree)
+    changes = read_changes(tree.path, ENVIRON)
+    assert [(file.path, file.added, file.removed) for file in changes.files] == [("a.py", 4, 0)]
+    assert (changes.busy, changes.conflicts) == ("merge", ())
+    (tree.path / "a.py").write_text("both\ntwo\nthree\n")
+    assert [file.lines[1:3] for file in read_changes(tree.path, ENVIRON).files] == [("-main", "+both")]
+
+
 @pytest.mark.parametrize("conflicts", [False, True])
 def test_a_git_that_runs_in_the_worktree_stops_the_merge_before_it_begins(
     repository: Repository, conflicts: bool
