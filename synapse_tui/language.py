@@ -28,6 +28,7 @@ LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
 """The variables that name the language, the first that is set counts."""
 _SHORT = 12  # characters
 _LEADER = re.compile(r"(?:^|[^!-~])\^\S$")  # a leader key, which another one follows
+_STOPS = ("、", "。")  # have their blank within
 _OPENING = "「『（［【〈《\u200d"
 _CLOSING = "、。，．」』）］】〉》？！：；・…ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々"
 """Signs after which, and before which, no line is broken."""
@@ -40,7 +41,9 @@ def tr(text: str) -> str:
     if language() == "en" or not (body := text.strip()):
         return text
     start = text.index(body)
-    return f"{text[:start]}{_translated(body)}{text[start + len(body) :]}"
+    said, after = _translated(body), text[start + len(body) :]
+    after = after[1:] if said.endswith(_STOPS) and after.startswith(" ") else after
+    return f"{text[:start]}{said}{after}"
 
 
 def english(text: str) -> str:

@@ -213,12 +213,12 @@ class AgentActions:
 def _closing(session: AgentSession, agent: AgentView, reopens: str) -> str:
     """Say what closing a running agent ends, and what of it can be had back."""
     works = agent.state in (AgentState.PROCESSING, AgentState.WAITING)
-    lost = tr("Closing ends it; unfinished work is lost.") if works else tr("Closing ends it.")
+    lost = tr("Closing ends it; unfinished work is lost. ") if works else tr("Closing ends it. ")
     if session.profile.resume:
         back = tr(f"{reopens} opens it again, with its conversation.")
     else:
         back = tr(f"{reopens} opens it again, without its conversation.")
-    return f"{tr(f'{agent.label}: {agent.state_text}')}\n{lost} {back}"
+    return f"{tr(f'{agent.label}: {agent.state_text}')}\n{lost}{back}"
 
 
 def explanation(session: AgentSession, now: datetime, labels: Mapping[str, str]) -> Callable[[int], Content]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, TypeVar
 
+from rich.cells import cell_len
 from rich.console import RenderableType
 from textual import events, on
 from textual.app import ComposeResult
@@ -70,6 +71,19 @@ def when_handled(start: Callable[[], Widget], then: Callable[[], object]) -> Non
     begin(ROUNDS)
 
 
+class DialogHints(Static):
+    """The keys of a dialog in one row: whole ones only, the last of them always, since it is the way out."""
+
+    def render(self) -> Content:
+        text = str(self.content)
+        parts = _BETWEEN_HINTS.split(text)
+        between = next(_BETWEEN_HINTS.finditer(text), None)
+        sign = between.group() if between is not None else ""
+        while len(parts) > 1 and cell_len(sign.join(parts)) > self.content_size.width:
+            del parts[-2]
+        return Content(sign.join(parts))
+
+
 class Dialog(FaultTolerant, ModalScreen[Result]):
     """A modal box in the middle of the screen; Esc closes it without a result.
 
@@ -103,7 +117,7 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
             yield Static("", classes="error", markup=False)
             with Horizontal(classes="buttons"):
                 yield from self.buttons()
-            yield Static(Content(tr(self.SUBTITLE)), classes="hints")
+            yield DialogHints(Content(tr(self.SUBTITLE)), classes="hints")
 
     def render(self) -> RenderableType:
         below = super().render()
@@ -115,7 +129,7 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
     def keys_here(self) -> Place:
         """Return the keys that its hints and buttons name."""
         hints = [(hint.key, tr(hint.word)) for bar in self.query(HintBar) for hint in bar.shown]
-        shown = [str(line.content) for line in self.query(".hints").results(Static)]
+        shown = [str(line.content) for line in self.query(DialogHints)]
         for words in (words for line in shown for words in _BETWEEN_HINTS.split(line)):
             key, _space, what = words.partition(" ")
             hints += [(key, what)] if what else []
@@ -215,7 +229,7 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
             self.app.notice_error(error)
 
     def _subtitle(self, text: str) -> None:
-        self.query_one(".hints", Static).update(Content(tr(text)))
+        self.query_one(DialogHints).update(Content(tr(text)))
 
 
 class Form(Dialog[Result]):

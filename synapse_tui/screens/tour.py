@@ -456,7 +456,8 @@ class Tour:
             if self._session(session.name) is not session:
                 where = _there(ALICE)
             elif self._has_keyboard(session.name):
-                where = tr(f"once {session.name} is free")
+                drafts = session.report.state is AgentState.READY
+                where = tr("after your draft") if drafts else tr(f"once {session.name} is free")
             else:
                 where = _there(session.name)
             word = f"{tr(word)}, {where}"

@@ -190,7 +190,7 @@ HINTS: Mapping[str, Sequence[Hint]] = {
     "locks": [
         Hint("Enter", "open", "choose('show_file')"),
         Hint("r", "release", "choose('release_lock')"),
-        Hint("t", "take", "choose('take_lock')"),
+        Hint("t", "lock it", "choose('take_lock')"),
     ],
     "externals": [
         Hint("Enter", "open", "select"),

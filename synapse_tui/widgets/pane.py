@@ -117,6 +117,7 @@ class PaneTitle(SegmentBar):
         state: list[Piece] = []
         ink = f"${agent.mark.colour}" if agent.mark.calls else "$muted"
         kind = "" if agent.agent_type == agent.label else agent.agent_type
+        kind = tr("external") if agent.external else kind
         # A note is followed by a cell of the rule, and leaves room for the word.
         wanted = [
             *((notes, piece) for piece in self._notes(agent, room - cell_len(agent.mark.short) - 2)),

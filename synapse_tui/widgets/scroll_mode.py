@@ -207,7 +207,7 @@ class ScrollMode:
     def hints(self) -> Sequence[Hint]:
         """Its most useful keys at the moment; the target of each is the key that a click presses."""
         if self.prompt is not None:
-            return (Hint("Enter", "keep", "enter"), Hint("Esc", "cancel", "escape"))
+            return (Hint("Enter", "to the match", "enter"), Hint("Esc", "cancel", "escape"))
         if self.selection is not None:
             return (Hint("Enter", "copy", "enter"), Hint("Esc", "cancel", "escape"), Hint("↑↓←→", "extend"))
         found = (Hint("n N", "next match", "n"),) if self.search is not None else ()

@@ -267,7 +267,7 @@ async def test_the_bottom_row_shows_the_keys_of_scroll_mode():
         await pilot.press("f7")
         await until(lambda: "Esc done" in bottom() and "/ find" in bottom())
         await pilot.press("/", *"words")
-        await until(lambda: "Enter keep" in bottom())
+        await until(lambda: "Enter to the match" in bottom())
         await pilot.press("enter")
         await until(lambda: "n N next match" in bottom())
         await pilot.press("v")

@@ -137,7 +137,7 @@ async def test_hints_of_scroll_mode_and_sidebar_are_buttons():
         assert view.scroll_mode is not None
         await click(app, pilot, "find", row=39)
         await pilot.press(*"the")
-        await click(app, pilot, "keep", row=39)
+        await click(app, pilot, "to the match", row=39)
         newest = view.scroll_mode.pointer
         await click(app, pilot, "next match", row=39)
         assert view.scroll_mode.pointer < newest

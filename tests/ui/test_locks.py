@@ -55,7 +55,7 @@ async def test_the_panel_comes_and_goes_with_the_setting() -> None:
         await until(lambda: "a.py" in panel(app))
         await pilot.press("f6", "tab")
         assert app.main.sidebar.locks.has_focus_within
-        assert "take" in hints(app)
+        assert "lock it" in hints(app)
         switch(host, enabled=False)
         await until(lambda: "Locks" not in text_of(app))
         await until(lambda: app.main.sidebar.query_one("#agents").has_focus)

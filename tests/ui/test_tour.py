@@ -142,8 +142,11 @@ async def test_a_hint_names_its_key_also_while_that_goes_to_an_agent():
     async with start(host) as (app, _pilot):
         alice, _bob = await opened(app, host)
         alice.draft = "what I"
-        await shows(app, "Space type it for me, once alice is free", "^] . end the tour")
+        await shows(app, "Space type it for me, after your draft", "^] . end the tour")
         alice.draft = ""
+        alice.become(AgentState.PROCESSING)
+        await shows(app, "Space type it for me, once alice is free", "^] . end the tour")
+        alice.become(AgentState.READY)
         await shows(app, "Space type it for me   ")
         host.add(AgentSpec("shell")).become(AgentState.READY)
         await until(lambda: len(app.main.deck.panes) == 3)

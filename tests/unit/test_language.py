@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from synapse_tui.language import Catalogue, breakable, parts_of
 from synapse_tui.screens.application import help_text
 from synapse_tui.sessions.client import Ended
 from synapse_tui.sessions.places import SessionPlace
+from synapse_tui.settings.schema import SCHEMA
 from synapse_tui.widgets.text import wrapped_line  # also teaches Textual
 from synapse_tui.wording import standing_words
 from tests.command_line import Result, call
@@ -174,6 +176,13 @@ def test_data_stays_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("japanese")
+def test_no_blank_follows_wide_punctuation() -> None:
+    said = language.tr("Type a few words into one of the panes, ")
+    assert said == "どちらかのペインに少し入力してください、"
+    assert language.tr("In alice's pane, type ").endswith(" "), "one between scripts stays"
+
+
+@pytest.mark.usefixtures("japanese")
 @pytest.mark.parametrize("width", range(60, 110, 7))
 @pytest.mark.parametrize("query", ["scroll", "スクロール", "ワークツリー", "worktree", "click", "suspended"])
 def test_help_finds_words_of_both_languages_wherever_a_row_is_broken(query: str, width: int) -> None:
@@ -219,6 +228,20 @@ def test_a_line_may_be_broken_around_wide_characters(text: str, parts: list[str]
 )
 def test_textual_breaks_lines_around_wide_characters(text: str, width: int, lines: list[str]) -> None:
     assert [line.plain.rstrip() for line in Content(text).wrap(width)] == lines
+
+
+@pytest.mark.parametrize("text", [each for each in CATALOGUE if each.endswith(("Esc cancels", "Esc closes"))])
+def test_the_hints_of_all_dialogs_are_separated_and_named_alike(text: str) -> None:
+    said = CATALOGUE[text]
+    assert said.count("・") == text.count(" · ")
+    assert "· " not in said
+    assert said.endswith("Esc キャンセル" if text.endswith("cancels") else "Esc 閉じる")
+
+
+def test_no_two_settings_read_alike() -> None:
+    sentences = {setting.sentence.replace("{", "{{").replace("}", "}}") for setting in SCHEMA.values()}
+    heads = Counter(CATALOGUE[each].partition("{{")[0] for each in sentences if each in CATALOGUE)
+    assert [head for head, count in heads.items() if head and count > 1] == []
 
 
 LONE = re.compile("[\u3041-\u3096]{1,2}[。、]?")
