@@ -27,6 +27,23 @@ def untrusted(tmp_path: Path, content: str = "command: evil\n") -> UntrustedFile
     return UntrustedFile(tmp_path / "evil.yaml", "0" * 64, content, changed=True)
 
 
+@pytest.mark.parametrize("width", [44, 60, 66, 80])
+async def test_the_hints_of_a_dialog_are_whole_and_keep_the_way_out(width):
+    async with running(three_agents(), (width, 24)) as (app, pilot):
+        await pilot.press(LEADER, "n")
+        await pilot.pause()
+        shown = text_of(app).splitlines()[-24:]
+        (row,) = (each for each in shown if "Esc" in each and "profile or command" in each)
+        hints = row.strip(" ▌│█▔▁").split(" · ")
+        assert {hint.strip() for hint in hints} <= {
+            "↑↓ profile or command",
+            "Tab next field",
+            "Enter opens",
+            "Esc cancels",
+        }
+        assert hints[-1].strip() == "Esc cancels"
+
+
 async def test_trust_is_asked_before_agents_open():
     host = FakeHost()
     host.profiles.untrusted.append(untrusted(Path("/project"), "command: [bold]evil\x1b[2J"))
@@ -106,7 +123,7 @@ async def test_every_action_can_be_done_in_the_smallest_terminal():
     async with running(host, size=(40, 10)) as (app, pilot):
         for action in ACTIONS:
             app.perform(action.id, *([action.leader[0]] if action.takes_key else []))
-            await pilot.pause()
+            await until(lambda: all(worker.group != "commands" for worker in app.workers), action.id)
             text_of(app)
             await pilot.press("escape")
             await until(lambda: at_main(app), action.id)
