@@ -30,7 +30,7 @@ _SHORT = 12  # characters
 _LEADER = re.compile(r"(?:^|[^!-~])\^\S$")  # a leader key, which another one follows
 _STOPS = ("、", "。")  # have their blank within
 _OPENING = "「『（［【〈《\u200d"
-_CLOSING = "、。，．」』）］】〉》？！：；・…ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々"
+CLOSING = "、。，．」』）］】〉》？！：；・…ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々"
 """Signs after which, and before which, no line is broken."""
 _LIKE_NAMES = frozenset("@~/()<>[]$^'\"+-#&%*")
 _WORD = re.compile(r"\w+")
@@ -42,7 +42,7 @@ def tr(text: str) -> str:
         return text
     start = text.index(body)
     said, after = _translated(body), text[start + len(body) :]
-    after = after[1:] if said.endswith(_STOPS) and after.startswith(" ") else after
+    after = after.lstrip(" ") if said.endswith(_STOPS) else after
     return f"{text[:start]}{said}{after}"
 
 
@@ -102,7 +102,7 @@ def breakable(text: str) -> Iterator[str]:
         blank = char.isspace()
         before = part[-1:]
         between = wide or unicodedata.east_asian_width(before or " ") in "WF" or (blank > before.isspace())
-        continues = char in _CLOSING or unicodedata.category(char) in ("Mn", "Me", "Cf", "Sk")
+        continues = char in CLOSING or unicodedata.category(char) in ("Mn", "Me", "Cf", "Sk")
         continues = continues or (blank and _LEADER.search(part) is not None)
         if part and between and before not in _OPENING and not continues:
             yield part
@@ -121,7 +121,7 @@ def last_break(text: str, start: int, end: int) -> int:
     Where it would be one or two wide characters, as of the end of a verb, their phrase goes along. A phrase
     begins where kana are followed by another script, and after a comma or a blank.
     """
-    rest = text[end:].rstrip().rstrip(_CLOSING)
+    rest = text[end:].rstrip().rstrip(CLOSING)
     if not 0 < len(rest) <= _FEW or not all(map(_is_wide, text[end - 1] + rest)):
         return end
     least = start + len(rest) + 1  # from here on, all of it has room on the last row
@@ -130,7 +130,7 @@ def last_break(text: str, start: int, end: int) -> int:
         if char not in (before, "") and before and (char != "hiragana" or before == "sign"):
             return at
     for at in (end - 2, end - 1, end - 3):
-        if at > least and text[at] not in _CLOSING and all(map(_is_hiragana, text[at:end])):
+        if at > least and text[at] not in CLOSING and all(map(_is_hiragana, text[at:end])):
             return at
     return end
 
@@ -147,7 +147,7 @@ def _is_hiragana(char: str) -> bool:
 
 def _script(char: str) -> str:
     """Return what kind of wide character this is; empty for what begins or ends no phrase."""
-    if char in _CLOSING or char == " ":
+    if char in CLOSING or char == " ":
         return "sign" if char in "、。，．」』） " else ""
     if _is_hiragana(char):
         return "hiragana"

@@ -23,7 +23,9 @@ _MARKS = "❯›▶▸➤→●◉>"
 _ROW = re.compile(rf"^[ \xa0│┃║|]*(?:(?P<mark>[{_MARKS}]) +)?(?P<text>(?:(?P<number>\d+)[.)] +)?\S.*)")
 _CHOICE_PROMPT = re.compile(rf"[ \xa0│┃║|]*[{_MARKS}][ \xa0│┃║|]*")
 _QUESTION = re.compile(r"\W*(\w.*[?？])")
-_GRANTS = re.compile(r"\b(?:yes|no|allow|approve|accept|deny|reject|trust|proceed)\b", re.IGNORECASE)
+_GRANTS = re.compile(
+    r"\b(?:yes|no|allow|approve|accept|deny|reject|trust|proceed)\b|はい|いいえ|許可|承認|拒否", re.IGNORECASE
+)
 _ASKS = re.compile(
     r"\b(?:y/n|press|hit)\b|\b(?:enter|return) to (?:continue|confirm|accept)\b", re.IGNORECASE
 )
@@ -289,7 +291,7 @@ def _title(rule: DialogRule, rows: Sequence[str], start: int) -> tuple[list[str]
 
 # What is asked for, by words in the question or in the line above it; the first that fits.
 _VERBS = {
-    "run": re.compile(r"\b(?:run|execut\w+|commands?|bash|shell)\b", re.IGNORECASE),
+    "run": re.compile(r"\b(?:run|execut\w+|commands?|bash|shell)\b|コマンド|実行", re.IGNORECASE),
     "reach": re.compile(r"\b(?:access|fetch\w*|urls?|network|connect|domain|web\w*)\b", re.IGNORECASE),
     "edit": re.compile(r"\b(?:edits?|write\w*|creat\w+|overwrite|apply|changes?|modify)\b", re.IGNORECASE),
     "read": re.compile(r"\b(?:read\w*|search\w*|list)\b", re.IGNORECASE),
@@ -330,13 +332,19 @@ def _wants(questions: Sequence[str], subjects: Sequence[str]) -> str:
 # What allows exactly what is asked. Strict on purpose: what says more may also allow more.
 _ALLOWS = re.compile(
     r"(?:yes|allow|approve|accept|run)"
-    r"(?:,? (?:proceed|allow|allow once|run it|just this once|this time|once|it|this command|this once))?",
+    r"(?:,? (?:proceed|allow|allow once|run it|just this once|this time|once|it|this command|this once))?"
+    r"|はい|(?:一度だけ|今回だけ)?(?:許可|承認|実行)(?:する)?",
     re.IGNORECASE,
 )
 _DENIES = re.compile(
-    r"(?:no|deny|reject|decline|cancel|refuse|don['’]t (?:allow|run)|do not allow)\b", re.IGNORECASE
+    r"(?:no|deny|reject|decline|cancel|refuse|don['’]t (?:allow|run)|do not allow)\b"
+    r"|いいえ|拒否|許可しない|キャンセル",
+    re.IGNORECASE,
 )
-_FOR_LONG = re.compile(r"\b(?:always|never|again|session|permanent\w*|every|remember|all)\b", re.IGNORECASE)
+_FOR_LONG = re.compile(
+    r"\b(?:always|never|again|session|permanent\w*|every|remember|all)\b|常に|今後|以後|セッション|すべて|全て|二度と",
+    re.IGNORECASE,
+)
 _ESCAPE = re.compile(r"\(esc(?:ape)?\b[^)]*\)$", re.IGNORECASE)
 _SHORTCUT = re.compile(r" *\((?:[a-z]|esc\w*|enter|shift\+tab|ctrl\+[a-z])\)$", re.IGNORECASE)
 

@@ -10,6 +10,8 @@ import signal
 from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Literal
 
+from synapse_tui.language import tr
+
 from .parts import PARTS
 from .screen import Block, Frame
 from .script import WIDE, Directive, ScriptedDialog, answer, directives, permission, question, slow_text
@@ -333,14 +335,14 @@ class TurnRunner:
     def _perm(self, directive: Directive) -> Turn:
         command = directive.argument or "rm -rf build"
         permitted = yield from self._permit(command)
-        done = "allowed (and not run: this is a rehearsal)" if permitted else "denied by the user"
-        self._show_tool(command, done)
+        allowed = tr("allowed (and not run: this is a rehearsal)")
+        self._show_tool(command, allowed if permitted else tr("denied by the user"))
 
     def _run_asking(self, directive: Directive) -> Turn:
         if (yield from self._permit(directive.argument)):
             yield from self._run(directive.argument)
         else:
-            self._show_tool(directive.argument, "denied by the user")
+            self._show_tool(directive.argument, tr("denied by the user"))
 
     def _do(self, directive: Directive) -> Turn:
         yield from self._run(directive.argument)

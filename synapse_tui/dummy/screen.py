@@ -9,6 +9,7 @@ from dataclasses import field
 from typing import Literal
 
 from synapse_tui.dataclass import dataclass
+from synapse_tui.language import tr
 
 from .composer import DummyComposer
 from .script import ScriptedDialog
@@ -281,8 +282,6 @@ Painter = MainScreenPainter | AlternateScreenPainter
 
 PROMPT = "❯ "
 SPINNER = "·✢✳✶✻✽✻✶✳✢"
-KEYS = ("enter sends", "shift+enter new line", "/help")
-WORKING_KEYS = ("esc interrupts", "enter queues", "/help")
 
 
 @dataclass(slots=True)
@@ -318,7 +317,7 @@ def _activity(view: PanelView, style: AnsiStyle, columns: int) -> list[str]:
     rows: list[str] = []
     if view.working is not None:
         mark = SPINNER[view.step % len(SPINNER)]
-        text = clip(f" Working… ({int(view.working)}s · esc to interrupt)", columns - 1)
+        text = clip(tr(f" Working… ({int(view.working)}s · esc to interrupt)"), columns - 1)
         rows += ["", style.accent(mark) + style.dim(text)]
     rows += [
         style.dim(clip(f"  ↳ queued: {' '.join(printable(text[:columns]).split())}", columns))
@@ -342,14 +341,21 @@ def _composer(view: PanelView, style: AnsiStyle, columns: int, lines: int) -> tu
 
 
 def _footer(view: PanelView, style: AnsiStyle, columns: int) -> str:
-    state = f"{clip(view.name, max(columns - len(view.state) - 6, 0))} · {view.state}"
+    word = tr(view.state)
+    state = f"{clip(view.name, max(columns - width(word) - 6, 0))} · {word}"
     room = columns - width(state) - 5
     if view.notice:
         left, drawn = clip(view.notice, room), style.warn
     else:
-        left, drawn = _hints(KEYS if view.working is None else WORKING_KEYS, room), style.dim
+        left, drawn = _hints(_keys(works=view.working is not None), room), style.dim
     space = " " * (columns - 3 - width(left) - width(state))
     return f"  {drawn(left) if left else ''}{space}{style.dim(state)}"
+
+
+def _keys(*, works: bool) -> Sequence[str]:
+    if works:
+        return (tr("esc interrupts"), tr("enter queues"), "/help")
+    return (tr("enter sends"), tr("shift+enter new line"), "/help")
 
 
 def _hints(hints: Sequence[str], room: int) -> str:
@@ -362,7 +368,7 @@ def _hints(hints: Sequence[str], room: int) -> str:
 def _dialog(dialog: ScriptedDialog, style: AnsiStyle, columns: int, lines: int) -> list[str]:
     """Title, body, question, options and keys; truncated from the top."""
     options = [_option(dialog, index, style, columns) for index in range(len(dialog.options))]
-    keys = style.dim(clip(" Esc to cancel · Enter to select", columns))
+    keys = style.dim(clip(tr(" Esc to cancel · Enter to select"), columns))
     needed = [
         style.bold(clip(f" {row}", columns)) for row in wrap(printable(dialog.question), columns - 1)[:3]
     ]

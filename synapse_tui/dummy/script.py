@@ -8,15 +8,9 @@ from dataclasses import field
 from typing import Literal
 
 from synapse_tui.dataclass import dataclass
+from synapse_tui.language import tr
 
 Kind = Literal["permission", "question"]
-
-PERMISSION_OPTIONS = (
-    "Yes",
-    "Yes, and do not ask again in this session",
-    "No, and tell the agent what to do instead (esc)",
-)
-QUESTION_OPTIONS = ("Yes", "No", "Decide yourself")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +25,8 @@ class ScriptedDialog:
     kind: Kind
     title: str  # The subject (`Bash command`)
     question: str
+    options: tuple[str, ...]
     body: str = ""  # Shown between title and question, such as the command
-    options: tuple[str, ...] = PERMISSION_OPTIONS
     selected: int = 0
     answer: DialogAnswer | None = field(default=None)  # None while it is open
 
@@ -61,12 +55,20 @@ class ScriptedDialog:
 
 
 def permission(command: str) -> ScriptedDialog:
-    return ScriptedDialog("permission", "Bash command", "Do you want to proceed?", command)
+    options = (
+        tr("Yes"),
+        tr("Yes, and do not ask again in this session"),
+        tr("No, and tell the agent what to do instead (esc)"),
+    )
+    return ScriptedDialog(
+        "permission", tr("Bash command"), tr("Do you want to proceed?"), options, body=command
+    )
 
 
 def question(text: str) -> ScriptedDialog:
     asked, *options = [part.strip() for part in text.split("|")]
-    return ScriptedDialog("question", "Question", asked, options=tuple(options) or QUESTION_OPTIONS)
+    usual = (tr("Yes"), tr("No"), tr("Decide yourself"))
+    return ScriptedDialog("question", tr("Question"), asked, options=tuple(options) or usual)
 
 
 DIRECTIVES_HELP = """\

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from synapse_tui.language import CLOSING
+
 _CONTROLS = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]P^_X].*?(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]", re.DOTALL
 )
@@ -101,11 +103,15 @@ def _wrap_line(line: str, cells: int) -> list[str]:
 
 
 def _words(line: str) -> list[str]:
-    """Split a line into words with the blanks before them; wide characters can be separated anywhere."""
+    """Split a line into words with the blanks before them, and between wide characters.
+
+    Signs that must not begin a row belong to what they follow.
+    """
     words: list[str] = []
     previous = ""
     for cluster in clusters(line):
         wide = cluster_width(cluster) == 2 or (previous and cluster_width(previous) == 2)
+        wide = wide and cluster[0] not in CLOSING
         starts = (cluster == " ") if previous != " " else False
         if not words or starts or (wide and previous != " "):
             words.append(cluster)

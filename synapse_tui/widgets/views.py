@@ -36,7 +36,7 @@ _SPINNER = re.compile(r"^(?:[^\x00-\x7f\w]+\s*)+")
 def subject(detail: str) -> str:
     """Return what a dialog is about: of `permission: Bash command · rm -rf build · Proceed?` the command."""
     parts = _KIND.sub("", detail).split(" · ")
-    return ([part for part in parts if not part.endswith("?")] or parts)[-1]
+    return ([part for part in parts if not part.endswith(("?", "？"))] or parts)[-1]
 
 
 def in_words(detail: str) -> str:

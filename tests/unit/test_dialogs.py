@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from synapse_tui.agents.dialogs import AgentDialog
+from synapse_tui.widgets.views import subject
 from tests.unit.agent_screens import CLAUDE_KEYS, CLAUDE_UNCHECKED, DIALOGS, Screen
 
 QWEN = [
@@ -150,6 +151,30 @@ def test_yes_and_no_are_offered_only_where_they_are_clear(
     rows = ["─" * 60, " Bash command", "   make all", "", " Do you want to proceed?"]
     rows += [f" {'❯' if place == 1 else ' '} {place}. {text}" for place, text in enumerate(options, 1)]
     assert words(read("dummy", rows)) == (allows, denies)
+
+
+@pytest.mark.parametrize(
+    ("options", "allows", "denies"),
+    [
+        (["はい", "いいえ"], ["はい"], ["いいえ"]),
+        (
+            ["はい", "はい。今後は確認しない", "いいえ。別の指示をする (esc)"],
+            ["はい"],
+            ["いいえ。別の指示をする (esc)"],
+        ),
+        (["一度だけ許可", "常に許可", "拒否"], ["一度だけ許可"], ["拒否"]),
+        (["はい。すべて許可する", "いいえ"], [], ["いいえ"]),
+        (["はい", "いいえ。今後も常に拒否する"], ["はい"], []),
+        (["はい", "許可", "いいえ"], [], ["いいえ"]),
+    ],
+)
+def test_japanese_options_are_judged_alike(options: list[str], allows: list[str], denies: list[str]) -> None:
+    rows = ["─" * 60, " Bash command", "   make all", "", " 続けますか？"]
+    rows += [f" {'❯' if place == 1 else ' '} {place}. {text}" for place, text in enumerate(options, 1)]
+    dialog = read("dummy", rows)
+    assert words(dialog) == (allows, denies)
+    assert dialog.asks == "wants to run make all"
+    assert subject(f"permission: {dialog.title}") == "make all"
 
 
 def test_no_yes_where_the_beginning_is_not_on_the_screen() -> None:

@@ -61,6 +61,14 @@ def test_main_screen_holds_all_finished_rows_and_the_last_frame(steps):
 # -- transcript
 
 
+@pytest.mark.parametrize("cells", range(4, 20))
+def test_no_row_begins_with_a_sign_that_ends_a_sentence(cells):
+    rows = wrap("何かを消す前に、尋ねます。それだけです。", cells)
+    assert "".join(rows) == "何かを消す前に、尋ねます。それだけです。"
+    assert not any(row[0] in "、。" for row in rows)
+    assert max(map(width, rows)) <= cells
+
+
 # -- panel
 
 DIALOGS = [

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.content import Content
@@ -15,10 +16,13 @@ from textual.content import Content
 from synapse_tui import language
 from synapse_tui.cli.output import cells
 from synapse_tui.cli.sessions import _report_end
+from synapse_tui.dummy.composer import DummyComposer
 from synapse_tui.dummy.parts import PARTS
-from synapse_tui.dummy.script import Directive
+from synapse_tui.dummy.screen import AnsiStyle, PanelView, panel
+from synapse_tui.dummy.script import Directive, permission
 from synapse_tui.keymap import Keymap
 from synapse_tui.language import Catalogue, breakable, parts_of
+from synapse_tui.model import AgentState
 from synapse_tui.screens.application import help_text
 from synapse_tui.sessions.client import Ended
 from synapse_tui.sessions.places import SessionPlace
@@ -27,6 +31,7 @@ from synapse_tui.widgets.text import wrapped_line  # also teaches Textual
 from synapse_tui.wording import standing_words
 from tests.command_line import Result, call
 from tests.texts import CATALOGUES, texts
+from tests.unit.agent_screens import Screen
 
 TEXT = (CATALOGUES / "ja.json").read_text(encoding="utf-8")
 CATALOGUE = json.loads(TEXT)
@@ -173,6 +178,40 @@ def test_data_stays_as_it_is(tmp_path: Path) -> None:
     error = command(tmp_path, "status", "nobody", "--json").json["error"]
     assert isinstance(error, dict)
     assert error["message"].isascii()
+
+
+def built_in_agent(**view: Any) -> Screen:
+    """The screen with what the built-in agent shows at the bottom."""
+    shown = PanelView(DummyComposer(), "write here", name="alice", **view)
+    frame = panel(shown, AnsiStyle(color=False), 80, 24)
+    screen = Screen("dummy", columns=80)
+    screen.show(frame.lines, frame.cursor)
+    screen.wait(1.0)
+    return screen
+
+
+@pytest.mark.usefixtures("japanese")
+def test_the_built_in_agent_asks_in_japanese() -> None:
+    dialog = built_in_agent(dialog=permission("rm -rf build")).detector.dialogs.current
+    assert dialog is not None
+    words = re.findall("[A-Za-z]{2,}", "".join(dialog.text).replace("rm -rf build", ""))
+    assert {word.lower() for word in words} <= {"esc", "enter"}
+    assert dialog.asks == "wants to run rm -rf build"
+    judged = [(option.allows_once, option.denies, option.escape) for option in dialog.options]
+    assert judged == [(True, False, False), (False, False, False), (False, True, True)]
+
+
+@pytest.mark.usefixtures("japanese")
+@pytest.mark.parametrize(
+    ("word", "state"),
+    [("working", AgentState.PROCESSING), ("ready", AgentState.READY), ("error", AgentState.ERROR)],
+)
+def test_the_state_of_the_built_in_agent_is_read_in_japanese(word: str, state: AgentState) -> None:
+    screen = built_in_agent(state=word, working=3.0 if word == "working" else None)
+    text = "\n".join(screen.terminal.display)
+    assert language.tr(word) in text
+    assert word not in text.lower()
+    assert screen.detector.report.state is state
 
 
 @pytest.mark.usefixtures("japanese")
