@@ -174,6 +174,7 @@ class Guard:
         scope = request.scope
         _check_room(scope)
         _check_method(scope["method"])
+        _check_framing(request)
         near = self._guard.check(request.headers, scope.get("server"))
         await self._access.refresh()
         caller = RequestOrigin(
@@ -356,6 +357,20 @@ def _check_method(method: str) -> None:
         allow = ", ".join(sorted(METHODS))
         raise HttpProblem(
             405, "method_not_allowed", f"{method} is not served", f"use one of {allow}", {"allow": allow}
+        )
+
+
+def _check_framing(request: _Request) -> None:
+    """Refuse a request whose end a proxy may see elsewhere: a second one may follow (RFC 9112, 6.1)."""
+    chunked = "transfer-encoding" in request.headers
+    if chunked and ("content-length" in request.headers or request.scope["http_version"] != "1.1"):
+        request.unread = False
+        raise HttpProblem(
+            400,
+            "two_lengths",
+            "the request says twice, or in a way that its version does not know, where it ends",
+            "send Content-Length, or in HTTP/1.1 Transfer-Encoding: chunked",
+            {"connection": "close"},
         )
 
 

@@ -184,6 +184,28 @@ async def test_a_caller_that_hangs_up_in_the_body_sends_nothing() -> None:
         assert not agent.requests
 
 
+@pytest.mark.parametrize("version", [b"1.1", b"1.0"])
+async def test_a_request_whose_end_others_would_read_elsewhere_is_the_last_of_its_connection(
+    version: bytes,
+) -> None:
+    """A proxy that goes by the length forwards a second request in the body: it looks like the user's."""
+    async with running() as (agent, _):
+        head = http("POST", "/tasks/send", agent.port, headers={"Content-Type": "application/json"})
+        second = http("GET", "/status", agent.port)
+        body = b"0\r\n\r\n" + second
+        if version == b"1.1":
+            length = b"Content-Length: %d\r\nTransfer-Encoding: chunked" % len(body)
+        else:
+            length = b"Transfer-Encoding: chunked"
+        head = head.replace(b"Content-Length: 0", length).replace(b"HTTP/1.1", b"HTTP/" + version)
+        connection = await Connection.open(agent.port)
+        status, _body = await connection.ask(head + body)
+        assert status == 400
+        assert not await connection.reader.read()
+        await connection.close()
+        assert not agent.requests
+
+
 class Slow(FakeAgent):
     """Takes its time to cancel."""
 
