@@ -100,7 +100,7 @@ def check_safe(path: Path) -> None:
             continue
         links += 1
         if links > _MOST_LINKS:
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+            raise UnsafePath(str(path), "it is a loop of links", "remove the link that leads to it")
         target = os.readlink(inner)  # noqa: PTH115
         here = os.path.sep if target.startswith(os.path.sep) else here
         parts += _parts(target)
@@ -225,7 +225,12 @@ def read_regular(path: Path | str, most: int = LARGEST) -> bytes:
     Raises:
         OSError: It does not exist, cannot be read, is not a regular file, or is longer.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(0, "it is a loop of links") from error
+        raise
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(0, "it is no regular file")

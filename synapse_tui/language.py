@@ -71,7 +71,7 @@ def _setting() -> str:
         data = json.loads(content)
         tui = data.get("tui", {})
         return str(data.get(_KEY, tui.get("language") if isinstance(tui, dict) else ""))
-    except (OSError, ValueError, AttributeError):  # the settings say what is wrong with them
+    except (OSError, ValueError, AttributeError, RecursionError):  # the settings say what is wrong with them
         return ""
 
 

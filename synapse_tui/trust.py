@@ -69,7 +69,7 @@ def _load(file: Path | None) -> dict[str, str]:
         content = json.loads(read_own(file))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         log.warning("%s cannot be read, no file of a project is trusted: %s; %s", file, reason, _HINT)
         return {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-KINDS = ("pipe", "device", "folder", "long")
+KINDS = ("pipe", "device", "folder", "long", "loop")
 
 
 def put_odd(path: Path, kind: str) -> None:
@@ -18,5 +18,7 @@ def put_odd(path: Path, kind: str) -> None:
         path.symlink_to("/dev/zero")
     elif kind == "folder":
         path.mkdir()
+    elif kind == "loop":
+        path.symlink_to(path.name)
     else:
         path.write_bytes(b" " * 2_000_000)

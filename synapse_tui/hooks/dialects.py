@@ -142,7 +142,7 @@ def _arguments(fields: Fields) -> Fields:
         if isinstance(found, str):
             try:
                 found = json.loads(found)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return {"input": found}
         if isinstance(found, dict):
             return found

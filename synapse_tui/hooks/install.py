@@ -188,7 +188,7 @@ class HookInstaller:
             saved = json.loads(read_regular(self._memory(path), 4 * LARGEST))
             before = saved["before"]
             return (None if before is None else base64.b64decode(before)), str(saved["after"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
 
@@ -225,7 +225,7 @@ def _document(path: Path) -> dict[str, Any]:
     data = _bytes(path)
     try:
         content = json.loads(data) if data and data.strip() else {}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(
             f"{path} is not valid JSON: {error}",
             "correct it first (comments would be lost); nothing was changed",
@@ -351,6 +351,6 @@ class HookConsent:
     def _answers(self) -> dict[str, str]:
         try:
             content = json.loads(read_own(self._folder / FILE))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return {str(key): str(value) for key, value in content.items()} if isinstance(content, dict) else {}

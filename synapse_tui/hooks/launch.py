@@ -208,7 +208,7 @@ def _opencode_environ(plugin: Path, environ: Mapping[str, str]) -> dict[str, str
 def _opencode_config(plugin: Path, environ: Mapping[str, str]) -> str:
     try:
         content = json.loads(environ.get("OPENCODE_CONFIG_CONTENT") or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         content = {}
     content = content if isinstance(content, dict) else {}
     plugins = content.get("plugin")
@@ -332,7 +332,7 @@ def _identity(command: Path) -> str:
 def _load(file: Path) -> dict[str, str]:
     try:
         content = json.loads(read_own(file))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     found = content if isinstance(content, dict) else {}
     return found if set(found) == set(codex_keys()) else {}

@@ -119,7 +119,7 @@ class SettingsFile:
 def parse(path: Path, data: bytes) -> dict[str, Any]:
     try:
         content = json.loads(data) if data.strip() else {}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not valid JSON: {error}", "correct it: synapse config edit") from error
     if not isinstance(content, dict):
         raise ConfigError(f"{path} must contain a JSON object", "correct it: synapse config edit")
@@ -143,7 +143,7 @@ def value_of(setting: Setting, words: tuple[str, ...]) -> object:
 def _json(word: str) -> object:
     try:
         return json.loads(word)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"the value is not valid JSON: {error}", "quote it for the shell: '...'") from error
 
 

@@ -151,7 +151,7 @@ def kept(repository: Repository) -> list[Kept]:
                     str(facts["trash"]),
                 )
             )
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             continue
     return sorted(found, key=lambda each: -each.when)
 

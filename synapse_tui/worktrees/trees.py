@@ -547,5 +547,5 @@ def _mark(gitdir: Path) -> _TreeMark | None:
         words = [str(facts[key]) for key in ("name", "branch", "onto", "base")]
         made, top = float(facts["made"]), str(facts.get("top", ""))
         return _TreeMark(words[0], words[1], words[2], words[3], made, top)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -237,6 +237,13 @@ def test_the_setting_comes_before_the_locale(tmp_path: Path) -> None:
     assert "Usage: synapse send" in command(tmp_path, "send", "--help").out
 
 
+def test_settings_that_cannot_be_read_say_nothing_of_the_language(tmp_path: Path) -> None:
+    (tmp_path / ".synapse").mkdir(mode=0o700)
+    deep = "[" * 100_000 + "]" * 100_000
+    (tmp_path / ".synapse" / "settings.json").write_text('{"tui": {"language": "ja"}, "x": ' + deep + "}")
+    assert "Usage: synapse send" in command(tmp_path, "send", "--help").out
+
+
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
