@@ -147,6 +147,7 @@ def get_command(*, key: str, as_json: bool) -> None:
     """
     layers = Layers.here()
     settings = layers.load()
+    note_left_out(settings.problems, settings.untrusted)
     setting = layers.setting(key)
     value = shown(setting.key, settings.values.get(setting.key, setting.default))
     if as_json:

@@ -147,7 +147,8 @@ def test_with_settings_that_would_hold_a_careless_reader(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "words", ["list", "config show", "config set tui.layout grid", "start dummy", "kill"]
+    "words",
+    ["list", "config show", "config get tui.layout", "config set tui.layout grid", "start dummy", "kill"],
 )
 async def test_settings_that_cannot_be_read_are_named(tmp_path: Path, words: str, kind: str) -> None:
     shell = Shell.scratch(tmp_path, apart=True)
