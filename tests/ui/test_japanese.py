@@ -20,7 +20,10 @@ ROOT = Path(__file__).parents[2]
 CATALOGUE: dict[str, str] = json.loads((CATALOGUES / "ja.json").read_text(encoding="utf-8"))
 WORDS = {"accepted", "held", "none", "priority", "unread", "process", "address", "waits", "arrows"}
 """Single words that no agent of the scenes says; others are also theirs."""
-OF_AGENTS = {"permission dialog", "edits parser.py", "wants to run rm -rf build", "which tests"}
+OF_AGENTS = {
+    *("permission dialog", "edits parser.py", "wants to run rm -rf build", "which tests"),
+    *("Bash command", "Do you want to proceed?"),
+}
 """The name of a rule, and what agents of the scenes do, ask and say."""
 CUT = re.compile(r"(?!ン…)[\u3041-\u30fa\u4e00-\u9fff]…")  # 「コマンドライン…」 opens a field
 MAY_BE_CUT = {"splits"}
