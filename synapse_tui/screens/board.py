@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import groupby, islice, pairwise
 from pathlib import Path
@@ -245,8 +246,15 @@ def _is_of(task: Task, passage: Passage) -> bool:
 
 
 def _turning_points(passages: Sequence[Passage]) -> list[Passage]:
-    """Return the passages with which the agent began to ask, was done, failed or ended."""
-    first = [next(group) for _state, group in groupby(passages, key=lambda passage: passage.state)]
+    """Return the passages with which the agent began to ask, was done, failed or ended.
+
+    An agent may say that it asks before it has drawn what.
+    """
+    first = []
+    for _state, group in groupby(passages, key=lambda passage: passage.state):
+        same = list(group)
+        said = next((passage for passage in same if passage.report.detail), same[0])
+        first.append(replace(same[0], report=said.report))
     found = [passage for passage in first if passage.state in (*CALLING, AgentState.EXITED)]
     found += [
         passage

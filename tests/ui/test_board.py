@@ -628,6 +628,7 @@ async def test_lately_says_each_thing_once() -> None:
         host.message(claude.agent_id, "long ago", minutes=5, **before)  # type: ignore[arg-type]
         host.message(claude.agent_id, "add the tests", minutes=20 / 60, **before)  # type: ignore[arg-type]
         host.clock = lambda: -10.0
+        claude.become(AgentState.WAITING)  # it says that it asks before it has drawn what
         claude.become(AgentState.WAITING, "permission: Bash · rm -rf build")
         asked = {"delivery": DeliveryState.SUBMITTED, "state": TaskState.INPUT_REQUIRED}
         host.message(claude.agent_id, "clean up", minutes=10 / 60, **asked)  # type: ignore[arg-type]
