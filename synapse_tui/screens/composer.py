@@ -162,6 +162,7 @@ class WayBar(SegmentBar, can_focus=True):
     """How the message is sent: the priorities in words."""
 
     DEFAULT_CSS = "WayBar { background: $panel; }"
+    FOCUS_ON_CLICK: ClassVar[bool] = False  # what is typed next is for the text
 
     value: var[int] = var(DEFAULT_PRIORITY)
     all_shown: var[bool] = var(False)

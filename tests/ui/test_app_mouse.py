@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 from textual.events import MouseDown
 from textual.pilot import Pilot
+from textual.widgets import TextArea
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.model import DeliveryState, ExitStatus
@@ -125,6 +126,19 @@ async def test_a_selection_ends_with_detach_and_with_another_theme(how, dragging
             app.attach(SimpleNamespace(environ={}))  # type: ignore[arg-type]
         assert view.selection is None
         assert app.mouse_captured is None
+
+
+async def test_a_click_on_a_way_to_send_leaves_the_keyboard_in_the_text():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("f2")
+        await until(lambda: isinstance(app.screen, Composer) and app.screen.ready)
+        await pilot.press(*"ali", "tab", "o", "n")
+        await click(app, pilot, "when free")
+        await pilot.press("e")
+        await until(lambda: app.screen.query_one("#text", TextArea).text == "one")
+        await pilot.press("enter")
+        await until(lambda: ("send", "alice", "one", "", 2) in host.calls)
 
 
 async def test_hints_of_scroll_mode_and_sidebar_are_buttons():
