@@ -42,8 +42,8 @@ MENTIONS = (
     ("@README.md", tr("is not an agent, so it goes to the focused agent as a file mention")),
 )
 MOUSE = (
-    (tr("click"), tr("focuses a pane, opens a tab, presses an underlined button")),
-    (tr("middle click"), tr("on a tab closes its agent")),
+    (tr("click"), tr("focuses a pane, opens a tab, presses the key of a hint")),
+    (tr("middle click"), tr("pastes what was copied, into a pane")),
     (tr("double click"), tr("on a pane's title zooms it")),
     (tr("wheel"), tr("scrolls through the output; dragging selects and copies")),
 )

@@ -193,7 +193,7 @@ MORE_RIGHT = "next"
 
 
 class TabBar(SegmentBar):
-    """Tabs of all agents; targets are agent ids, `new`, `close:<id>`, `previous` and `next`."""
+    """Tabs of all agents; targets are agent ids, `new`, `previous` and `next`."""
 
     agents: var[Sequence[AgentView]] = var(())
     expected: reactive[Sequence[AgentView]] = reactive(())  # being opened; not clickable

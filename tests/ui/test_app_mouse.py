@@ -141,6 +141,18 @@ async def test_a_click_on_a_way_to_send_leaves_the_keyboard_in_the_text():
         await until(lambda: ("send", "alice", "one", "", 2) in host.calls)
 
 
+async def test_the_help_says_what_the_middle_button_does():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await click(app, pilot, "codex", row=0, button=2)
+        assert at_main(app)
+        assert len(host.agents) == 3
+        assert app.main.active == CODEX, "a tab is only chosen"
+        await pilot.press("f1", "/", *"middle")
+        await until(lambda: "pastes what was copied" in text_of(app))
+        assert "closes its agent" not in text_of(app)
+
+
 async def test_hints_of_scroll_mode_and_sidebar_are_buttons():
     host = three_agents()
     host.agents[CLAUDE].feed("the one\r\nthe other\r\n")
