@@ -19,7 +19,7 @@ from textual.widgets import Button, Static
 from synapse_tui.addresses import Address, resolve
 from synapse_tui.content import Artifact, artifact_words, part_words
 from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import AddressError, SynapseError
+from synapse_tui.errors import AddressError, SynapseError, TaskNotFound
 from synapse_tui.language import tr
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.records import Change
@@ -269,10 +269,28 @@ class MessageActions:
     def action_show(self, task_id: str) -> None:
         task = self.find_task(task_id)
         if task is None:
+            self._app.spawn(self._show_stored(task_id))
+        else:
+            self._show(task)
+
+    async def _show_stored(self, task_id: str) -> None:
+        """Show a message that only the history has: its agent has been closed since."""
+        try:
+            story = await self._host.history.reader.story(task_id)
+        except TaskNotFound:
             self._app.notice("that message no longer exists", "warning")
-            return
+        else:
+            self._show(story.record.task)
+
+    def _show(self, task: Task) -> None:
+        def chosen(choice: str) -> None:
+            if choice == "again":
+                self._app.spawn(self._again(task))
+            else:
+                self._app.perform(choice, task.id)
+
         detail = MessageDetail(task, self._app.labels(), steps=self._host.changes, now=self._app.today)
-        self._app.ask(detail, lambda choice: self._app.perform(choice, task_id))
+        self._app.ask(detail, chosen)
 
     def action_cancel(self, task_id: str) -> None:
         task = self.find_task(task_id)
@@ -371,11 +389,6 @@ class MessageActions:
         self._questions.ask(
             lambda: AllowQuestion(name, agent.profile.command_line, sender), answered, needed=needed
         )
-
-    def action_again(self, task_id: str) -> None:
-        task = self.find_task(task_id)
-        if task is not None:
-            self._app.spawn(self._again(task))
 
     async def _again(self, task: Task) -> None:
         sender = task.sender.sender_id

@@ -100,6 +100,19 @@ async def test_a_warning_that_does_not_fit_is_a_toast_that_shows_all_of_it():
         assert not app._notifications, "it does not come back over the dialog"
 
 
+async def test_a_message_whose_agent_was_closed_is_shown_from_the_history():
+    host = three_agents()
+    task = host.history.put("look here", "it is fine", to="synapse-codex-8129")
+    async with running(host) as (app, pilot):
+        app.perform("show", task.id)
+        await until(lambda: isinstance(app.screen, MessageDetail) and app.screen.ready)
+        assert "it is fine" in text_of(app)
+        await pilot.press("a")
+        await until(lambda: host.calls[-1] == ("send", "synapse-codex-8129", "look here", "", 3))
+        app.perform("show", "0badcafe")
+        await until(lambda: app.main.status_bar.notice == "that message no longer exists")
+
+
 async def test_a_notice_about_a_closed_agent_ends_when_that_is_open():
     host = three_agents()
     async with running(host, size=(120, 24)) as (app, _pilot):
