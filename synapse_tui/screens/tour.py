@@ -228,7 +228,8 @@ class Tour:
         """Whether a key is for the tour: only while it cannot be part of a message to an agent."""
         if self._step is None:
             return False
-        if event.key in _KEYS and self._is_free():
+        nothing = event.key == "space" and self._absent()
+        if event.key in _KEYS and not nothing and self._is_free():
             self.press(event.key)
             return True
         if not isinstance(event, TerminalKeyRelease):
@@ -320,11 +321,28 @@ class Tour:
     # Pages
 
     def _page(self, step: TourStep) -> TourPage:
+        if absent := self._absent():
+            return self._without(absent, step)
         page = (self._hello, self._hold, self._dialog, self._install)[step.number - 1](step)
         hints = (*page.hints, *self._leaving(step))
         if step.number == INSTALL:
             return TourPage(page.title, page.about, page.why, hints)
         return TourPage(page.title, page.about, page.why, hints, step=step.number, of=STEPS)
+
+    def _absent(self) -> str:
+        """Return the name of one of the two that did not start, while a step needs it."""
+        if self._step is None or self._step.number == INSTALL:
+            return ""
+        return next((each.label for each in self._main.not_started if each.label in (ALICE, BOB)), "")
+
+    def _without(self, name: str, step: TourStep) -> TourPage:
+        way = self._app.keymap.way("board")
+        return TourPage(
+            tr("Two agents are needed"),
+            [[(tr(f"{name} did not start."), _STRONG)]],
+            tr(f"{way} shows why, and R there tries again."),
+            self._leaving(step),
+        )
 
     def _leaving(self, step: TourStep) -> list[Hint]:
         """The hints that every step has; without its keys where those would go to an agent."""

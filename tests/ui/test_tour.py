@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from textual.events import Click, MouseUp
 
+from synapse_tui.errors import PortsExhausted
 from synapse_tui.model import DEMO_AGENTS, AgentSpec, AgentState, DeliveryState, TaskState
 from synapse_tui.widgets.fit import Hint
 from synapse_tui.widgets.tour import TourKeys
@@ -135,6 +136,32 @@ async def test_the_mouse_alone_does_the_same():
         await shows(app, "Your own agents")
         await click("close")
         await until(lambda: app.main.tour_panel.page is None)
+
+
+async def test_the_tour_says_that_one_of_the_two_did_not_start():
+    host = FakeHost()
+    made = host.open
+
+    async def all_but_bob(spec, **size):
+        if spec.name == "bob":
+            raise PortsExhausted("no port is free in 8190-8199", "close an agent")
+        return await made(spec, **size)
+
+    host.open = all_but_bob
+    async with start(host) as (app, pilot):
+        app.tour.clock = itertools.count(1000).__next__
+        await until(lambda: host.agents)
+        (alice,) = host.agents.values()
+        alice.composer = True
+        alice.become(AgentState.READY)
+        await shows(app, "bob did not start", "^] b shows why", "Esc end the tour")
+        assert "@bob hello" not in panel(app)
+        await pilot.press("space")
+        await until(lambda: bytes(alice.typed) == b" ")
+        host.open = made
+        app.perform("start_again", app.main.not_started[0].agent_id)
+        await until(lambda: len(host.agents) == 2)
+        await shows(app, "@bob hello")
 
 
 async def test_a_hint_names_its_key_also_while_that_goes_to_an_agent():
