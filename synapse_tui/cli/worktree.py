@@ -241,7 +241,7 @@ def discard_command(*, agent: str, yes: bool, as_json: bool) -> None:
     repository = _repository()
     tree = repository.tree(agent)
     if not yes:
-        confirm(f"Remove {tilde(str(tree.path))} and the branch {tree.branch}?", abort=True)
+        confirm(f"Remove {tilde(str(tree.path))} and the branch {tree.own_branch}?", abort=True)
     _show_removed([remove(repository, tree, "discarded")], as_json=as_json)
 
 
@@ -291,7 +291,7 @@ def prune_command(*, dry_run: bool, as_json: bool) -> None:
     repository = _repository()
     going = [tree for tree in repository.trees() if _may_go(repository, tree)]
     if dry_run:
-        found = [(tree.name, tree.branch, tilde(str(tree.path))) for tree in going]
+        found = [(tree.name, tree.own_branch, tilde(str(tree.path))) for tree in going]
         data = [_facts(tree) for tree in going]
         show_list(data, ("AGENT", "BRANCH", "FOLDER"), found, "synapse: nothing to remove", as_json=as_json)
         return

@@ -344,7 +344,7 @@ class ChangesView(Dialog[str]):
                 self.attempt(self._review.discard)
 
         text = tr(
-            f"{self._review.name} is closed, and its worktree and the branch {tree.branch} are removed. "
+            f"{self._review.name} is closed, and its worktree and the branch {tree.own_branch} are removed. "
             "All that they hold is kept for 30 days."
         )
         title = tr(f"Discard the work of {self._review.name}?")

@@ -41,7 +41,7 @@ class Kept:
         when: When it was kept, in seconds since the epoch.
         why: Why it was kept.
         head: The commit that the worktree was at.
-        branch: Its branch.
+        branch: The branch it was made with.
         trash: Where its folder was moved, with ignored files; empty if it was not removed.
     """
 
@@ -96,7 +96,7 @@ def keep(repository: Repository, tree: Worktree, why: str, trash: str = "") -> K
     held = tree.head if tree.missing else snapshot(repository, tree.path)
     head = tree.head if tree.missing else git.at(tree.path).run("rev-parse", "HEAD").strip()
     now = datetime.now(UTC)
-    facts = {"name": tree.name, "why": why, "head": head, "branch": tree.branch, "trash": trash}
+    facts = {"name": tree.name, "why": why, "head": head, "branch": tree.own_branch, "trash": trash}
     content = git.run("rev-parse", f"{held}^{{tree}}").strip()
     others = [held] if held != head else []
     parents = [word for each in (head, *others, *_put_aside(repository, tree, head)) for word in ("-p", each)]
@@ -108,7 +108,7 @@ def keep(repository: Repository, tree: Worktree, why: str, trash: str = "") -> K
         stamp = now.strftime("%Y%m%d-%H%M%S") + (f"-{number}" if number else "")
         ref = f"{KEEP}/{tree.name}/{stamp}"
         if git.succeeds("update-ref", ref, commit, ""):
-            return Kept(ref, tree.name, now.timestamp(), why, head, tree.branch, trash)
+            return Kept(ref, tree.name, now.timestamp(), why, head, tree.own_branch, trash)
         number += 1
         if number > MOST_AT_ONCE:
             raise WorktreeError(
@@ -201,10 +201,11 @@ def remove(repository: Repository, tree: Worktree, why: str) -> Kept:
             except OSError as error:
                 raise WorktreeError(f"{tree.path} cannot be moved to {trash}: {error.strerror}") from error
         repository.git.run("worktree", "remove", "--force", str(tree.path))
-        # Only as it was kept: a branch that has moved since, or is checked out elsewhere, stays.
-        if repository.checkout_of(tree.branch) is None:
-            ref = f"refs/heads/{tree.branch}"
-            repository.git.call("update-ref", "-d", ref, held.head, expected=(0, 1, 128))
+        # Only what is kept of it: a branch that has moved since, or is checked out elsewhere, stays.
+        git, tip = repository.git, repository.own_tip(tree)
+        free = tip and repository.checkout_of(tree.own_branch) is None
+        if free and git.succeeds("merge-base", "--is-ancestor", tip, held.ref):
+            git.call("update-ref", "-d", f"refs/heads/{tree.own_branch}", tip, expected=(0, 1, 128))
         return held
 
 

@@ -132,19 +132,20 @@ def _entries(repository: Repository, tree: str, files: Sequence[str]) -> dict[st
 
 
 def is_merged(repository: Repository, tree: Worktree) -> bool:
-    """Whether its branch holds nothing that the other has not, also after a squash merge.
+    """Whether its branches hold nothing that the other has not, also after a squash merge.
 
     The ancestry does not tell after a squash: a merge that changes nothing does.
     """
     onto, git = repository.target(tree), repository.git
-    if not onto:
-        return False
-    if git.succeeds("merge-base", "--is-ancestor", tree.head, onto):
-        return True
-    found = _foresee(repository, onto, tree.head)
-    if found is None or found.conflicts:
-        return False
-    return found.tree == git.run("rev-parse", f"{onto}^{{tree}}").strip()
+    for head in filter(None, (tree.head, repository.own_tip(tree))):
+        if onto and git.succeeds("merge-base", "--is-ancestor", head, onto):
+            continue
+        found = _foresee(repository, onto, head) if onto else None
+        if found is None or found.conflicts:
+            return False
+        if found.tree != git.run("rev-parse", f"{onto}^{{tree}}").strip():
+            return False
+    return True
 
 
 def difference(repository: Repository, tree: Worktree, now: str, *words: str) -> str:
@@ -183,6 +184,12 @@ def merge(
     with repository.locked():
         git = repository.git.at(tree.path)
         _check(repository, tree, commits=bool(commit))
+        own = repository.own_tip(tree)
+        if own and not git.succeeds("merge-base", "--is-ancestor", own, "HEAD"):
+            raise WorktreeError(
+                f"{tree.name} is on {tree.branch} now, and work is left on {tree.own_branch}",
+                f"check out {tree.own_branch} in {tree.path}, or merge it there, and try again",
+            )
         onto = repository.target(tree)
         left = repository.changed(tree.path)
         if left and not commit:

@@ -49,7 +49,8 @@ class Worktree:
         name: The agent's name; the folder is called so too.
         path: The folder.
         gitdir: Its own git folder, below the repository's.
-        branch: Its branch, or the one it was made with while HEAD is detached.
+        branch: The branch it is on, or the one it was made with while HEAD is detached.
+        own_branch: The one it was made with, which goes with it; an agent can switch to one of the user's.
         head: The commit it is at.
         onto: The branch that it began from and is merged into; empty if HEAD was detached.
         base: The commit it began at.
@@ -63,6 +64,7 @@ class Worktree:
     path: Path
     gitdir: Path
     branch: str
+    own_branch: str
     head: str
     onto: str
     base: str
@@ -176,6 +178,7 @@ class Repository:
                         path=path,
                         gitdir=gitdir,
                         branch=checkout.branch or mark.branch,
+                        own_branch=mark.branch,
                         head=checkout.head,
                         onto=mark.onto,
                         base=mark.base,
@@ -435,6 +438,11 @@ class Repository:
         """
         ref = f"refs/heads/{tree.onto}"
         return self.git.run("rev-parse", "-q", "--verify", ref, expected=(0, 1)).strip() if tree.onto else ""
+
+    def own_tip(self, tree: Worktree) -> str:
+        """Return the commit of the branch that a worktree was made with; empty if there is none any more."""
+        ref = f"refs/heads/{tree.own_branch}"
+        return self.git.run("rev-parse", "-q", "--verify", ref, expected=(0, 1)).strip()
 
     def checkout_of(self, branch: str) -> Path | None:
         """Return the folder in which a branch is checked out."""

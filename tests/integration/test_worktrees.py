@@ -619,6 +619,33 @@ def test_everything_comes_back_after_it_was_discarded(repository: Repository) ->
     assert git(back.path, "status", "--porcelain") == " M b.py\n?? new.py\n"
 
 
+@pytest.mark.parametrize("worked", [False, True])
+def test_a_branch_of_the_user_outlives_the_worktree_that_has_switched_to_it(
+    repository: Repository, home: dict[str, str], worked: bool
+) -> None:
+    git(repository.top, "checkout", "-q", "-b", "dev")
+    tree = add(repository, "alice")
+    assert tree.onto == "dev"
+    commit(tree.path, a_py="on its own branch\n")
+    git(tree.path, "checkout", "-q", "main")
+    assert "alice stays: its work is not merged" in synapse(repository, home, "prune").err
+    with pytest.raises(WorktreeError, match="work is left on synapse/alice"):
+        merge(repository, repository.tree("alice"))
+    git(repository.top, "merge", "-q", "synapse/alice")
+    if worked:
+        commit(tree.path, a_py="on main\n")
+    before = git(repository.top, "rev-parse", "main")
+    words = ("discard", "alice", "--yes") if worked else ("prune",)
+    assert synapse(repository, home, *words).out == "alice\n"
+    assert git(repository.top, "rev-parse", "main") == before
+    assert git(repository.top, "branch", "--format=%(refname:short)").split() == ["dev", "main"]
+    (one,) = keep.kept(repository)
+    assert one.branch == "synapse/alice"
+    assert "on its own branch" in git(repository.top, "log", "-p", one.ref)
+    back = keep.restore(repository, one)
+    assert (back.branch, back.head) == ("synapse/alice", before.strip())
+
+
 def test_what_git_put_aside_for_a_rebase_is_kept(repository: Repository) -> None:
     tree = add(repository, "alice")
     commit(tree.path, a_py="alice\ntwo\nthree\n")
