@@ -41,8 +41,6 @@ QUIET_SECONDS = 1.0  # without a key, before a question opens, and while it is o
 Taken = Literal["screen", "main", "nothing"]
 """Who receives the input: the open screen, the main screen below it, or neither."""
 _ENTERING = frozenset({"tab", "shift+tab", "up", "down", "left", "right"})
-RESUMES = tr("Each resumes its last conversation if it can; its earlier output is shown above.")
-RESUMES_ONE = tr("It resumes its last conversation if it can; its earlier output is shown above.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +295,11 @@ class RestoreQuestion(Question[bool]):
         super().__init__()
         self._offer = offer
         self._one = len(offer.agents) == 1
-        self._resumes = RESUMES_ONE if self._one else RESUMES
+        self._resumes = (
+            tr("It resumes its last conversation if it can; its earlier output is shown above.")
+            if self._one
+            else tr("Each resumes its last conversation if it can; its earlier output is shown above.")
+        )
 
     def body(self) -> ComposeResult:
         when = self._offer.saved_at.astimezone().strftime("%Y-%m-%d %H:%M")
@@ -318,11 +320,13 @@ class RestoreQuestion(Question[bool]):
         else:
             if not count:
                 return
-            what, one = plural(count, "message"), self._one
-            wait = tr(f"{what} for {'it' if one else 'them'} {'waits' if count == 1 else 'wait'}")
-            text = tr(
-                f"{wait} until {'it is' if one else 'they are'} open again; "
-                "nothing is lost if you start fresh."
+            text = (
+                tr("1 message waits until its agent is open again; nothing is lost if you start fresh.")
+                if count == 1
+                else tr(
+                    f"{count} messages wait until their agents are open again; "
+                    "nothing is lost if you start fresh."
+                )
             )
         self.query_one("#what", Static).update(Content(f"{self._resumes}\n{text}"))
 

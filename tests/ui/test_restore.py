@@ -25,9 +25,7 @@ def offer(waiting: Callable[[], Awaitable[int]]) -> RestoreOffer:
     return RestoreOffer(["claude in /work"], saved_at, True, {}, open_them, lambda: None, waiting, list)
 
 
-@pytest.mark.parametrize(
-    ("count", "told"), [(1, "1 message for it waits"), (3, "3 messages for it wait"), (0, "")]
-)
+@pytest.mark.parametrize(("count", "told"), [(1, "1 message waits"), (3, "3 messages wait"), (0, "")])
 async def test_it_tells_how_many_messages_wait(count: int, told: str) -> None:
     counted = asyncio.Event()
 
