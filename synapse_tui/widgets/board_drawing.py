@@ -480,9 +480,10 @@ def _framed(view: BoardView, detail: Detail, body: Sequence[Line], width: int) -
         Piece(title, style),
         Piece("─" * max(width - cell_len(title) - 3, 0) + "╮", edge),
     ]
+    empty = tr("nothing yet") if detail.row.agent.exit is None else tr("nothing")
     rows = [
         [Piece("│ ", edge), *fill(_shortened(line, width - 4), [], width - 4), Piece(" │", edge)]
-        for line in body or [[Piece(tr("nothing yet"), "$faint")]]
+        for line in body or [[Piece(empty, "$faint")]]
     ]
     return [top, *rows, [Piece("╰" + "─" * max(width - 2, 0) + "╯", edge)]]
 

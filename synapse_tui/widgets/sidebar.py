@@ -111,7 +111,7 @@ def message_row(
     ]
     if task.reason not in ("", mark.word):
         parts.append(("\n   " + shorten(tr(one_line(task.reason)), width - 3), f"${mark.colour}"))
-    if words := answer_words(task):
+    if (words := answer_words(task)) and words != task.reason:
         answer = markdown_line(words, "$ink", "$ink on $raised")
         shown = Content.assemble(("   " + _REPLY, "$ink"), *answer).truncate(width, ellipsis=True)
         return Content.assemble(*parts, ("\n", "$ink"), shown)

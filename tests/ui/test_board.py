@@ -219,6 +219,8 @@ async def test_the_board_restarts_closes_and_renames_the_chosen_agent() -> None:
         await pilot.pause()
         clock.forward(1)
         assert chosen(app) == CODEX
+        assert "nothing" in text_of(app)
+        assert "nothing yet" not in text_of(app), "nothing will come"
         assert "R restart" in text_of(app).splitlines()[-1]
         assert "x close" in text_of(app).splitlines()[-1]
         await pilot.press("R")

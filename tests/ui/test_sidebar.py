@@ -8,6 +8,7 @@ import pytest
 from textual.widgets import OptionList
 
 from synapse_tui.app import SynapseApp
+from synapse_tui.content import Artifact
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.model import AgentState, DeliveryState, TaskState
 from synapse_tui.widgets.sidebar import MessageList, message_row
@@ -293,3 +294,12 @@ async def test_one_thing_is_chosen_at_a_time(monkeypatch, colours):
         await until(lambda: marked() == ["messages"])
         await pilot.press("escape")
         await until(lambda: marked() == [])
+
+
+def test_a_question_of_an_external_agent_is_said_once():
+    words = "Which framework: pytest or unittest?"
+    asked = {"state": TaskState.INPUT_REQUIRED, "reason": words, "artifacts": (Artifact(words),)}
+    task = dataclasses.replace(three_agents().message(CODEX, "write tests"), target="docs@host", **asked)
+    assert message_row(task, {}, 60, task.created_at).plain.count("Which framework") == 1
+    answered = dataclasses.replace(task, reason="")
+    assert f"↳ {words}" in message_row(answered, {}, 60, task.created_at).plain
