@@ -242,6 +242,10 @@ class ChangesView(Dialog[str]):
         changes, files = self._changes, self.query_one("#files", OptionList)
         marked = files.highlighted or 0
         files.clear_options()
+        if changes is not None and changes.files:
+            self._subtitle(self.SUBTITLE)
+        else:
+            self._subtitle("r reads again · Esc closes")
         self.query_one("#about", Static).update(about(changes) if changes is not None else Content(""))
         self._show_buttons()
         width = files.content_size.width - 1

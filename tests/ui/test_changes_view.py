@@ -291,6 +291,8 @@ async def test_without_git_it_says_so(tmp_path: Path) -> None:
     async with running(host) as (app, pilot):
         await pilot.press(LEADER, "g")
         await until(lambda: "is not in a git repository" in text_of(app))
+        assert "r reads again · Esc closes" in text_of(app)
+        assert "Enter remark" not in text_of(app), "there is no line for one"
         await pilot.press("escape")
         await until(lambda: at_main(app))
 

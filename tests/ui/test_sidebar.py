@@ -298,7 +298,11 @@ async def test_one_thing_is_chosen_at_a_time(monkeypatch, colours):
 
 def test_a_question_of_an_external_agent_is_said_once():
     words = "Which framework: pytest or unittest?"
-    asked = {"state": TaskState.INPUT_REQUIRED, "reason": words, "artifacts": (Artifact(words),)}
+    asked: dict[str, Any] = {
+        "state": TaskState.INPUT_REQUIRED,
+        "reason": words,
+        "artifacts": (Artifact(words),),
+    }
     task = dataclasses.replace(three_agents().message(CODEX, "write tests"), target="docs@host", **asked)
     assert message_row(task, {}, 60, task.created_at).plain.count("Which framework") == 1
     answered = dataclasses.replace(task, reason="")
