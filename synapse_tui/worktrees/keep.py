@@ -19,9 +19,10 @@ from tempfile import TemporaryDirectory
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import WorktreeError
 
-from .trees import MOST_AT_ONCE, TRASH, Repository, Worktree, free_trash
+from .trees import COMMIT, MOST_AT_ONCE, TRASH, Repository, Worktree, free_trash, linked_path
 
 KEEP = "refs/synapse/keep"
+MODULES = ".git-modules"  # in the trash: git folders of submodules that cannot be found
 DAYS = 30
 """Days for which removed worktrees are kept."""
 _WHO = {
@@ -140,17 +141,17 @@ def kept(repository: Repository) -> list[Kept]:
     for ref, message in zip(fields[::2], fields[1::2], strict=False):
         try:
             facts = json.loads(message)
-            found.append(
-                Kept(
-                    ref.strip(),
-                    str(facts["name"]),
-                    float(facts["when"]),
-                    str(facts["why"]),
-                    str(facts["head"]),
-                    str(facts["branch"]),
-                    str(facts["trash"]),
-                )
+            one = Kept(
+                ref.strip(),
+                str(facts["name"]),
+                float(facts["when"]),
+                str(facts["why"]),
+                str(facts["head"]),
+                str(facts["branch"]),
+                str(facts["trash"]),
             )
+            if COMMIT.fullmatch(one.head):
+                found.append(one)
         except (ValueError, KeyError, TypeError, RecursionError):
             continue
     return sorted(found, key=lambda each: -each.when)
@@ -229,7 +230,7 @@ def _keep_submodules(repository: Repository, tree: Worktree, trash: Path) -> Non
             link.unlink()
             shutil.move(gitdir, link)
     if _has_submodules(tree):
-        shutil.move(modules, trash / ".git-modules")
+        shutil.move(modules, trash / MODULES)
 
 
 def _has_submodules(tree: Worktree) -> bool:
@@ -241,10 +242,18 @@ def expire(repository: Repository, days: int = DAYS) -> list[Kept]:
     oldest = time.time() - days * 86400
     old = [one for one in kept(repository) if one.when < oldest]
     for one in old:
-        if one.trash and Path(one.trash).parent.name == TRASH:
+        if one.trash and _is_ours(repository, Path(one.trash)):
             shutil.rmtree(one.trash, ignore_errors=True)
         repository.git.run("update-ref", "-d", one.ref)
     return old
+
+
+def _is_ours(repository: Repository, trash: Path) -> bool:
+    """Whether a folder was a worktree of this repository: a copied one can come with entries of anything."""
+    if trash.parent.name != TRASH or os.path.realpath(trash) != str(trash):
+        return False
+    gitdir = linked_path(trash / ".git")
+    return (trash / MODULES).is_dir() if gitdir is None else gitdir.parent == repository.common / "worktrees"
 
 
 def processes_in(folder: Path) -> Iterator[int]:

@@ -37,6 +37,7 @@ MOST_AT_ONCE = 100
 OURS = "synapse-tui"
 """How the reason of our locks begins."""
 BRANCH = "synapse/{}"
+COMMIT = re.compile(r"[0-9a-f]{40,64}")
 _NAME = re.compile(r"[^\W_][\w.-]*")
 _BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG")
 
@@ -168,7 +169,7 @@ class Repository:
             mark = _mark(gitdir)
             if mark is None:
                 continue
-            linked = _linked(gitdir / "gitdir")
+            linked = linked_path(gitdir / "gitdir")
             checkout = checkouts.get(linked.parent) if linked is not None else None
             if checkout is not None:
                 path = checkout.path
@@ -293,10 +294,10 @@ class Repository:
             been = {line.split(" ")[1] for line in _text(gitdir / "logs" / "HEAD").splitlines()}
             if (gitdir / "modules").exists() or len(been) > 1:
                 continue  # someone has worked there
-            linked = _linked(gitdir / "gitdir")
+            linked = linked_path(gitdir / "gitdir")
             path = linked.parent if linked is not None else None
             try:
-                if path is not None and path.is_dir() and _linked(path / ".git") == gitdir:
+                if path is not None and path.is_dir() and linked_path(path / ".git") == gitdir:
                     trash = free_trash(path)
                     trash.parent.mkdir(exist_ok=True)
                     path.rename(trash)
@@ -474,7 +475,7 @@ def _top(folder: Path) -> Path | None:
 def branch_of(folder: Path) -> str:
     """Return the branch of the agent's worktree that a folder is in; empty if it is in none."""
     top = _top(folder)
-    gitdir = _linked(top / ".git") if top is not None else None
+    gitdir = linked_path(top / ".git") if top is not None else None
     mark = _mark(gitdir) if gitdir is not None else None
     if gitdir is None or mark is None:
         return ""
@@ -492,13 +493,13 @@ def why_not_there(folder: Path, paths: Iterable[Path]) -> str:
         paths: Real paths.
     """
     own = _top(folder)
-    gitdir = _linked(own / ".git") if own is not None else None
+    gitdir = linked_path(own / ".git") if own is not None else None
     mark = _mark(gitdir) if gitdir is not None else None
     if own is None or gitdir is None or mark is None:
         return ""
     common = gitdir.parent.parent
     main = Path(mark.top) if common.name != ".git" and mark.top else common.parent
-    others = {main, *(_linked(each / "gitdir") or each for each in gitdir.parent.iterdir())}
+    others = {main, *(linked_path(each / "gitdir") or each for each in gitdir.parent.iterdir())}
     others = {each.parent if each.name == ".git" else each for each in others} - {own}
     for path in paths:
         within = [each for each in others if path.is_relative_to(each) and not path.is_relative_to(own)]
@@ -526,7 +527,7 @@ def _is_empty_folder(path: Path) -> bool:
         return False
 
 
-def _linked(file: Path) -> Path | None:
+def linked_path(file: Path) -> Path | None:
     """Return the path that a file of git names (gitrepository-layout(5))."""
     text = _text(file).removeprefix("gitdir: ")
     return Path(text) if text.startswith("/") else None
@@ -553,6 +554,8 @@ def _mark(gitdir: Path) -> _TreeMark | None:
     try:
         facts = json.loads((gitdir / MARK).read_text(encoding="utf-8"))
         words = [str(facts[key]) for key in ("name", "branch", "onto", "base")]
+        if not COMMIT.fullmatch(words[3]):  # git would take another word for an option
+            return None
         made, top = float(facts["made"]), str(facts.get("top", ""))
         return _TreeMark(words[0], words[1], words[2], words[3], made, top)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

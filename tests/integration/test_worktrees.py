@@ -754,6 +754,45 @@ def test_what_is_kept_expires(repository: Repository) -> None:
     assert keep.kept(repository) == []
 
 
+@pytest.mark.parametrize("through", ["..", "a link", "itself"])
+def test_a_repository_that_comes_with_entries_of_its_own_has_nothing_deleted(
+    repository: Repository, tmp_path: Path, through: str
+) -> None:
+    """A copied git folder can hold refs with any content: what is deleted has to be a worktree's."""
+    victim = tmp_path / "home" / ".trash" / "documents"
+    victim.mkdir(parents=True)
+    (victim / "file").write_text("mine")
+    (repository.top / ".trash").symlink_to(victim.parent)
+    trash = {
+        "..": f"{victim.parent}/..",
+        "a link": f"{repository.top}/.trash/documents",
+        "itself": str(victim),
+    }
+    facts = {"name": "x", "why": "", "branch": "x", "when": 1.0, "trash": trash[through]}
+    head = repository.head()
+    for number, commit_id in enumerate((head, "--index-output=/x")):
+        words = ("commit-tree", f"{head}^{{tree}}", "-m", json.dumps({**facts, "head": commit_id}))
+        made = git(repository.top, *words).strip()
+        git(repository.top, "update-ref", f"refs/synapse/keep/x/{number}", made)
+    assert [one.head for one in keep.kept(repository)] == [head]
+    keep.expire(repository)
+    assert (victim / "file").read_text() == "mine"
+
+
+def test_a_mark_that_names_no_commit_is_none(repository: Repository, tmp_path: Path) -> None:
+    """It is in the git folder, which can be copied: git would take a word of it for an option."""
+    tree = add(repository, "alice")
+    git(tree.path, "checkout", "-q", "--orphan", "other")
+    commit(tree.path)
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    mark = json.loads((tree.gitdir / "synapse.json").read_text())
+    (tree.gitdir / "synapse.json").write_text(json.dumps({**mark, "base": f"--output={victim}"}))
+    read_changes(tree.path, ENVIRON)
+    LineCounter(tree.path, ENVIRON).count()
+    assert victim.read_text() == "mine"
+
+
 def test_worktrees_of_others_are_left_alone(repository: Repository) -> None:
     git(repository.top, "worktree", "add", "-q", "../theirs")
     assert repository.trees() == []
