@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -38,6 +39,7 @@ def _names() -> list[tuple[str, str]]:
         return []
 
 
+_ACTING = re.compile(r"(\x1b\[[0-9;]*m)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _AGENT = click.argument("agent", shell_complete=offering(_names))
 
 
@@ -175,12 +177,19 @@ def diff_command(*, agent: str, stat: bool, as_json: bool) -> None:
         files = _changes(repository, tree, now).files
         show_json([{"path": path, "added": added, "removed": removed} for path, added, removed in files])
         return
-    colour = "--color=always" if sys.stdout.isatty() and "NO_COLOR" not in os.environ else "--color=never"
+    terminal = sys.stdout.isatty()
+    colour = "--color=always" if terminal and "NO_COLOR" not in os.environ else "--color=never"
     text = difference(repository, tree, now, colour, *(("--stat",) if stat else ()))
     if text:
-        show(text.rstrip("\n").encode(errors="surrogateescape").decode(errors="replace"))
+        text = text.rstrip("\n").encode(errors="surrogateescape").decode(errors="replace")
+        show(shown_diff(text) if terminal else text)
     else:
         note(f"synapse: {agent} has changed nothing")
+
+
+def shown_diff(text: str) -> str:
+    """Return what a diff says, for a terminal: of control sequences in files only colours act."""
+    return _ACTING.sub(r"\1", text)
 
 
 @worktree_command.command(name="merge")

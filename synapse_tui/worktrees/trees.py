@@ -38,6 +38,7 @@ OURS = "synapse-tui"
 """How the reason of our locks begins."""
 BRANCH = "synapse/{}"
 COMMIT = re.compile(r"[0-9a-f]{40,64}")
+_REF = re.compile(r"(?!-)[^\x00-\x20\x7f-\x9f~^:?*\[\\]+")
 _NAME = re.compile(r"[^\W_][\w.-]*")
 _BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG")
 
@@ -554,7 +555,9 @@ def _mark(gitdir: Path) -> _TreeMark | None:
     try:
         facts = json.loads((gitdir / MARK).read_text(encoding="utf-8"))
         words = [str(facts[key]) for key in ("name", "branch", "onto", "base")]
-        if not COMMIT.fullmatch(words[3]):  # git would take another word for an option
+        # Agents can write it: git would take another word for an option, and a terminal for a command.
+        branches = all(_REF.fullmatch(word) for word in words[1:3] if word)
+        if not (_NAME.fullmatch(words[0]) and branches and COMMIT.fullmatch(words[3])):
             return None
         made, top = float(facts["made"]), str(facts.get("top", ""))
         return _TreeMark(words[0], words[1], words[2], words[3], made, top)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.cli.worktree import shown_diff
 from synapse_tui.errors import SynapseError, WorktreeError
 from synapse_tui.events import Notice
 from synapse_tui.host import Host
@@ -791,6 +792,26 @@ def test_a_mark_that_names_no_commit_is_none(repository: Repository, tmp_path: P
     read_changes(tree.path, ENVIRON)
     LineCounter(tree.path, ENVIRON).count()
     assert victim.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"name": "a\x1b[31m"}, {"name": "../x"}, {"onto": "x\x1b]0;y\x07"}, {"branch": "-x"}, {"onto": "-x"}],
+)
+def test_a_mark_with_words_that_no_name_can_have_is_none(
+    repository: Repository, wrong: dict[str, str]
+) -> None:
+    """An agent can write it: what it says is shown to the user, and given to git."""
+    tree = add(repository, "alice")
+    mark = json.loads((tree.gitdir / "synapse.json").read_text())
+    (tree.gitdir / "synapse.json").write_text(json.dumps({**mark, **wrong}))
+    assert repository.trees() == []
+
+
+def test_what_an_agent_has_written_does_nothing_to_the_terminal() -> None:
+    assert shown_diff("\x1b[32m+a\x1b[m\tb\r\n\x1b]52;c;AAAA\x07\x1b[2J\x9b5n") == (
+        "\x1b[32m+a\x1b[m\tb\n]52;c;AAAA[2J5n"
+    )
 
 
 def test_worktrees_of_others_are_left_alone(repository: Repository) -> None:
