@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ MARK = "synapse.json"
 INCLUDE = ".worktreeinclude"
 """Patterns, as in .gitignore, of untracked files that a new worktree gets a copy of."""
 TRASH = ".trash"
+PATIENCE = 60.0
+"""Seconds to wait for another process that makes, merges or removes worktrees."""
 MOST_AT_ONCE = 100
 """Removals of one name, or entries of it that are kept, in one second."""
 OURS = "synapse-tui"
@@ -457,10 +460,42 @@ class Repository:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Let one process at a time make, merge and remove worktrees of this repository."""
-        with (self.common / "synapse-worktrees.lock").open("a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        """Let one process at a time make, merge and remove worktrees of this repository.
+
+        Raises:
+            WorktreeError: Another one takes too long, or the lock cannot be used.
+        """
+        path = self.common / "synapse-worktrees.lock"
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        try:
+            descriptor = os.open(path, flags, 0o666)
+        except OSError as error:
+            raise WorktreeError(
+                f"{path} cannot be used: {error.strerror}", "check its permissions"
+            ) from error
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise WorktreeError(f"{path} cannot be used: it is no regular file", "remove it")
+            self._wait_for(descriptor)
             yield
+        finally:
+            os.close(descriptor)
+
+    def _wait_for(self, lock: int) -> None:
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise WorktreeError(
+                        f"another process makes, merges or removes worktrees of {self.top}", "try it again"
+                    ) from None
+                time.sleep(0.01)
+            except OSError:  # its file system has no locks
+                return
+            else:
+                return
 
 
 def in_main_folder(folder: Path) -> bool:

@@ -9,6 +9,7 @@ import os
 import shlex
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ from synapse_tui.worktrees.setup import set_up
 from synapse_tui.worktrees.trees import INCLUDE, TRASH, Repository, in_main_folder, why_not_there
 from tests.command_line import Result, call
 from tests.integration.host_kit import make_host, running
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 from tests.worktree_kit import ENVIRON, add, commit, foreseen, git, make_repository
 
 
@@ -812,6 +813,25 @@ def test_what_an_agent_has_written_does_nothing_to_the_terminal() -> None:
     assert shown_diff("\x1b[32m+a\x1b[m\tb\r\n\x1b]52;c;AAAA\x07\x1b[2J\x9b5n") == (
         "\x1b[32m+a\x1b[m\tb\n]52;c;AAAA[2J5n"
     )
+
+
+def test_whoever_holds_the_lock_is_not_waited_for_forever(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent can hold it, too."""
+    monkeypatch.setattr("synapse_tui.worktrees.trees.PATIENCE", 0.05, raising=False)
+    lock = repository.common / "synapse-worktrees.lock"
+    held = repository.locked()
+    with held, ThreadPoolExecutor() as pool:
+        done = pool.submit(repository.add, "alice")
+        with pytest.raises(WorktreeError, match="another process"):
+            done.result(timeout=PATIENCE)
+    lock.unlink()
+    os.mkfifo(lock)
+    with pytest.raises(WorktreeError, match=r"worktrees\.lock cannot be used"):
+        repository.add("alice")
+    lock.unlink()
+    assert repository.add("alice").tree.name == "alice"
 
 
 def test_worktrees_of_others_are_left_alone(repository: Repository) -> None:
