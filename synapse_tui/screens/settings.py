@@ -34,7 +34,7 @@ from synapse_tui.settings.files import (
 from synapse_tui.settings.schema import AREAS, NOTHING, TABLES, Setting
 from synapse_tui.settings.watch import FileWatch
 from synapse_tui.widgets.agent_rows import BESIDE
-from synapse_tui.widgets.fit import Hint, Piece, line, pad, shorten
+from synapse_tui.widgets.fit import Hint, Piece, line, pad, shorten, width_of
 from synapse_tui.widgets.option_lists import Choices, SearchInput
 from synapse_tui.widgets.segment_bar import HintBar
 from synapse_tui.widgets.text import one_line, plural
@@ -58,7 +58,8 @@ def sentence_row(entry: SettingEntry, width: int, *, chosen: bool, by_name: bool
     if by_name:
         before, value, after = entry.key, value_words(entry.setting, entry.value), ""
     sign = " ▾" if options_of(entry) else ""
-    room = width - sum(map(cell_len, (before, after, sign))) - 8 - 2 * bool(after)
+    mark = [] if entry.origin == "default" else [Piece(" •", "$faint")]
+    room = width - sum(map(cell_len, (before, after, sign))) - width_of(mark) - 6 - 2 * bool(after)
     text = f"{shorten(one_line(value), max(LEAST_VALUE, room))}{sign}"
     chip = f"[{text}]" if boxed else f" {text} "
     first = [
@@ -67,7 +68,6 @@ def sentence_row(entry: SettingEntry, width: int, *, chosen: bool, by_name: bool
         Piece(chip, "bold $accent-ink on $accent" if chosen and not boxed else "bold $ink on $raised"),
         Piece(f"  {after}" if after else "", "bold $ink" if chosen else "$ink", cut="end"),
     ]
-    mark = [] if entry.origin == "default" else [Piece(" •", "$faint")]
     origin = LAYER_WORDS[entry.origin]
     second = [Piece(f"  {entry.key}   {origin}" if chosen else "", "$faint", cut="end")]
     return Content("\n").join([line(width, first, mark), line(width, second)])

@@ -24,8 +24,10 @@ from synapse_tui.keymap import Keymap
 from synapse_tui.language import Catalogue, breakable, parts_of
 from synapse_tui.model import AgentState
 from synapse_tui.screens.application import help_text
+from synapse_tui.screens.settings import sentence_row
 from synapse_tui.sessions.client import Ended
 from synapse_tui.sessions.places import SessionPlace
+from synapse_tui.settings.files import SettingEntry
 from synapse_tui.settings.schema import SCHEMA
 from synapse_tui.widgets.text import wrapped_line  # also teaches Textual
 from synapse_tui.wording import standing_words
@@ -288,6 +290,22 @@ def test_no_two_settings_read_alike() -> None:
     sentences = {setting.sentence.replace("{", "{{").replace("}", "}}") for setting in SCHEMA.values()}
     heads = Counter(CATALOGUE[each].partition("{{")[0] for each in sentences if each in CATALOGUE)
     assert [head for head, count in heads.items() if head and count > 1] == []
+
+
+def cut_sentences() -> list[str]:
+    """The settings whose sentence, with its default, is cut on a screen of 120 columns."""
+    entries = [SettingEntry(setting, setting.default, "default", {}) for setting in SCHEMA.values()]
+    rows = {each.key: sentence_row(each, 56, chosen=True, by_name=False, boxed=False) for each in entries}
+    return [f"{key}: {row.plain}" for key, row in rows.items() if "…" in row.plain]
+
+
+def test_no_setting_is_cut() -> None:
+    assert cut_sentences() == []
+
+
+@pytest.mark.usefixtures("japanese")
+def test_no_setting_is_cut_in_japanese() -> None:
+    assert cut_sentences() == []
 
 
 LONE = re.compile("[\u3041-\u3096]{1,2}[。、]?")
