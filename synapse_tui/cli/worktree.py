@@ -312,11 +312,21 @@ def prune_command(*, dry_run: bool, as_json: bool) -> None:
 
 
 def _may_go(repository: Repository, tree: Worktree) -> bool:
+    if tree.missing:
+        return not tree.lock_of_others
+    try:
+        why = _why_it_stays(repository, tree)
+    except WorktreeError as error:
+        why = error.message
+    if why:
+        note(f"synapse: {tree.name} stays: {why}")
+    return not why
+
+
+def _why_it_stays(repository: Repository, tree: Worktree) -> str:
     from synapse_tui.worktrees.keep import processes_in
     from synapse_tui.worktrees.merge import is_merged
 
-    if tree.missing:
-        return not tree.lock_of_others
     why = ""
     if tree.lock_of_others:
         why = tree.lock_of_others
@@ -328,9 +338,7 @@ def _may_go(repository: Repository, tree: Worktree) -> bool:
         why = tr("its work is not merged")
     elif next(processes_in(tree.path), None) is not None:
         why = tr("a program runs in it")
-    if why:
-        note(f"synapse: {tree.name} stays: {why}")
-    return not why
+    return why
 
 
 class _State:
@@ -339,10 +347,17 @@ class _State:
     def __init__(
         self, repository: Repository, tree: Worktree, now: str, conflicts: Sequence[Conflict]
     ) -> None:
+        from synapse_tui.worktrees.keep import snapshot
+
         self.tree = tree
-        self.changes = FolderChange() if tree.missing else _changes(repository, tree, now)
-        self.uncommitted = [] if tree.missing else repository.changed(tree.path)
-        self.busy = "" if tree.missing else repository.busy(tree.path)
+        self.changes, self.uncommitted, self.busy, self.trouble = FolderChange(), list[str](), "", ""
+        if not tree.missing:
+            try:
+                self.uncommitted = repository.changed(tree.path)
+                self.changes = _changes(repository, tree, now or snapshot(repository, tree.path))
+                self.busy = repository.busy(tree.path)
+            except WorktreeError as error:
+                self.trouble = error.message
         self.mergeable = bool(repository.target(tree))
         self.conflicts = [each for each in conflicts if tree.name == each.one or self._meets(each)]
 
@@ -353,6 +368,7 @@ class _State:
     def data(self) -> dict[str, Any]:
         return {
             **_facts(self.tree),
+            **({"error": self.trouble} if self.trouble else {}),
             "files": len(self.changes.files),
             "added": self.changes.added,
             "removed": self.changes.removed,
@@ -376,6 +392,8 @@ class _State:
     def _state(self) -> str:
         if self.tree.missing:
             return "its folder is gone"
+        if self.trouble:
+            return f"cannot be read: {self.trouble}"
         said = [
             f"conflicts with {self._other(each)}{_in(each.files)}" for each in self.conflicts if each.files
         ]

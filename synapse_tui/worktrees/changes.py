@@ -77,7 +77,7 @@ def read_changes(folder: Path, environ: Mapping[str, str]) -> FolderChanges:
         return FolderChanges(repository.top_of(folder), None, tuple(files), uncommitted)
     trees = repository.trees()
     heads = snapshots(repository, trees)
-    now = heads[tree.name]
+    now = heads.get(tree.name) or snapshot(repository, tree.path)  # which says why it cannot be read
     files = _files(
         difference(repository, tree, now, *plain), difference(repository, tree, now, *plain, *counting)
     )

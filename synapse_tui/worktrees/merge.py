@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -80,8 +81,16 @@ def _foresee(repository: Repository, one: str, other: str) -> _Outcome | None:
 
 
 def snapshots(repository: Repository, trees: Sequence[Worktree]) -> dict[str, str]:
-    """Return the worktrees as they are now, as commits by name; see `snapshot`."""
-    return {tree.name: snapshot(repository, tree.path) for tree in trees if not tree.missing}
+    """Return the worktrees as they are now, as commits by name; see `snapshot`.
+
+    One that cannot be read is left out: an agent can break its own, and none of the others.
+    """
+    found = {}
+    for tree in trees:
+        if not tree.missing:
+            with contextlib.suppress(WorktreeError):
+                found[tree.name] = snapshot(repository, tree.path)
+    return found
 
 
 def forecast(

@@ -424,7 +424,7 @@ class Repository:
         for path in paths:
             if not path.endswith("/"):
                 real = Path(os.path.realpath((top / path).parent)) / Path(path).name
-                (there if real == top / path and os.path.lexists(real) else gone).append(path)
+                (there if real == top / path and _is_storable(real) else gone).append(path)
         git = self.git.at(top)
         for words, some in ((("--force-remove",), gone), (("--add", "--remove", "--replace"), there)):
             if some:
@@ -554,6 +554,15 @@ def free_trash(path: Path) -> Path:
     stem = f"{path.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     names = (stem, *(f"{stem}-{number}" for number in range(2, MOST_AT_ONCE)))
     return next(trash / name for name in names if not os.path.lexists(trash / name))
+
+
+def _is_storable(path: Path) -> bool:
+    """Whether something is there that git can store: it stores no pipes, sockets and devices."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode)
 
 
 def _is_empty_folder(path: Path) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 import os
 import shlex
 import shutil
+import socket
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -832,6 +834,43 @@ def test_whoever_holds_the_lock_is_not_waited_for_forever(
         repository.add("alice")
     lock.unlink()
     assert repository.add("alice").tree.name == "alice"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket"])
+def test_what_git_cannot_store_is_in_nobodys_way(repository: Repository, kind: str) -> None:
+    tree = add(repository, "alice")
+    (tree.path / "b.py").write_text("alice\n")
+    (tree.path / "a.py").unlink()
+    if kind == "pipe":
+        os.mkfifo(tree.path / "a.py")
+    else:
+        with socket.socket(socket.AF_UNIX) as one, contextlib.chdir(tree.path):  # a path may have 108 bytes
+            one.bind("a.py")
+    changes = read_changes(tree.path, ENVIRON)
+    assert [(file.path, file.added, file.removed) for file in changes.files] == [
+        ("a.py", 0, 3),
+        ("b.py", 1, 3),
+    ]
+    one_kept = keep.remove(repository, tree, "discarded")
+    assert git(repository.top, "show", f"{one_kept.ref}:b.py") == "alice\n"
+
+
+def test_a_worktree_that_cannot_be_read_hides_no_other(repository: Repository, home: dict[str, str]) -> None:
+    alice, bob, carol = (add(repository, name) for name in ("alice", "bob", "carol"))
+    for tree in (alice, bob):
+        (tree.path / "a.py").write_text(f"{tree.name}\ntwo\nthree\n")
+    (carol.gitdir / "index").write_bytes(b"broken")
+    done = synapse(repository, home, "list")
+    assert (done.code, "conflicts with bob in a.py" in done.out) == (0, True)
+    assert "cannot be read: git status failed" in done.out
+    rows = json.loads(synapse(repository, home, "list", "--json").out)
+    assert ["error" in row for row in rows] == [False, False, True]
+    changes = read_changes(alice.path, ENVIRON)
+    assert changes.conflicts == (Conflict("alice", "bob", ("a.py",), with_base=False),)
+    with pytest.raises(WorktreeError, match="git status failed"):
+        read_changes(carol.path, ENVIRON)
+    pruned = synapse(repository, home, "prune")
+    assert (pruned.code, "carol stays: git status failed" in pruned.err) == (0, True)
 
 
 def test_worktrees_of_others_are_left_alone(repository: Repository) -> None:
