@@ -23,7 +23,7 @@ from .caller import Caller
 from .commands import CommandGroup, json_option
 from .completion import offering
 from .config import Layers
-from .output import ExitCode, confirm, note, plain, show, show_json, show_list
+from .output import ExitCode, confirm, is_interactive, note, plain, show, show_json, show_list
 
 if TYPE_CHECKING:
     from synapse_tui.worktrees.keep import Kept
@@ -250,6 +250,8 @@ def discard_command(*, agent: str, yes: bool, as_json: bool) -> None:
     repository = _repository()
     tree = repository.tree(agent)
     if not yes:
+        if as_json or not is_interactive():
+            raise InvalidValue("nothing is removed without confirmation", "--yes confirms")
         confirm(f"Remove {tilde(str(tree.path))} and the branch {tree.own_branch}?", abort=True)
     _show_removed([remove(repository, tree, "discarded")], as_json=as_json)
 

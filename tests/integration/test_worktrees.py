@@ -913,6 +913,8 @@ def test_a_day_with_the_command(repository: Repository, home: dict[str, str]) ->
     pruned = synapse(repository, home, "prune")
     assert pruned.out == "alice\n"
     assert "bob stays: in the middle of a merge" in pruned.err
+    unasked = synapse(repository, home, "discard", "bob")
+    assert (unasked.code, "nothing is removed without confirmation" in unasked.err) == (2, True)
     assert synapse(repository, home, "discard", "bob", "--yes").out == "bob\n"
     assert synapse(repository, home, "keep").out.count("\n") == 3
     assert Path(synapse(repository, home, "keep", "--restore", "bob").out.strip()) == bob
