@@ -86,6 +86,7 @@ class Review:
 
     def __init__(self, app: Shell, agent_id: str, folder: Path) -> None:
         self._app = app
+        self._name = app.label(agent_id)
         self._host = app.host
         self._agent_id = agent_id
         self.folder = folder
@@ -95,7 +96,9 @@ class Review:
 
     @property
     def name(self) -> str:
-        return self._app.label(self._agent_id)
+        if self._agent_id in self._host.agents:
+            self._name = self._app.label(self._agent_id)
+        return self._name
 
     async def read(self) -> FolderChanges:
         changes = await asyncio.to_thread(read_changes, self.folder, os.environ)
@@ -141,7 +144,8 @@ class Review:
     async def discard(self) -> str:
         """Close the agent, and remove its worktree and branch; all of it is kept."""
         name = self.name
-        await self._host.close(self._agent_id)
+        if self._agent_id in self._host.agents:  # not if a program of another kept its worktree
+            await self._host.close(self._agent_id)
         kept = await self._in_tree(lambda repository, tree: keep.remove(repository, tree, "discarded"))
         if kept is None:
             return tr(f"{name} has no worktree")

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from synapse_tui.content import plain
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import WorktreeError
 
@@ -187,7 +188,9 @@ def remove(repository: Repository, tree: Worktree, why: str) -> Kept:
     with repository.locked():
         running = None if tree.missing else next(processes_in(tree.path), None)
         if running is not None:
-            raise WorktreeError(f"process {running} runs in {tree.path}", "end it first")
+            raise WorktreeError(
+                f"process {running} ({_command_of(running)}) runs in {tree.path}", "end it first"
+            )
         trash = None if tree.missing and not _has_submodules(tree) else free_trash(tree.path)
         held = keep(repository, tree, why, str(trash or ""))
         repository.unlock(tree)
@@ -265,3 +268,11 @@ def processes_in(folder: Path) -> Iterator[int]:
             continue
         if cwd.is_relative_to(folder) and int(entry.name) != os.getpid():
             yield int(entry.name)
+
+
+def _command_of(process: int) -> str:
+    """Return the name of a process's program (proc(5), `comm`), which the program chooses."""
+    try:
+        return plain(Path(f"/proc/{process}/comm").read_text("utf-8", "replace")).strip()
+    except OSError:
+        return "?"

@@ -742,7 +742,7 @@ def test_a_worktree_in_which_a_program_runs_is_not_removed(repository: Repositor
     tree = add(repository, "alice")
     with subprocess.Popen(["sleep", "600"], cwd=tree.path) as process:
         try:
-            with pytest.raises(WorktreeError, match=f"process {process.pid} runs"):
+            with pytest.raises(WorktreeError, match=rf"process {process.pid} \(sleep\) runs"):
                 keep.remove(repository, tree, "discarded")
             assert tree.path.is_dir()
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,24 @@ async def test_a_worktree_is_discarded_after_a_question_and_kept(tmp_path: Path)
         assert not claude.exists()
         back = keep.restore(Repository(top, ENVIRON), keep.find_kept(Repository(top, ENVIRON), "claude"))
         assert (back.path / "a.py").read_text() == "ONE\ntwo\nthree\n"
+
+
+async def test_a_worktree_in_which_a_program_runs_is_discarded_once_that_has_ended(tmp_path: Path) -> None:
+    """The agent is closed by then."""
+    host = three_agents()
+    _top, claude, _codex = worktrees(host, tmp_path)
+    process = await asyncio.create_subprocess_exec("sleep", "600", cwd=claude)
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "g")
+        await until(lambda: shown(app))
+        await pilot.press("D", "y")
+        await until(lambda: is_shown(app, f"process {process.pid} (sleep) runs in"))
+        process.kill()
+        await process.wait()
+        await pilot.press("D", "y")
+        await until(lambda: at_main(app))
+        assert not claude.exists()
+        assert "the worktree of claude is discarded" in app.main.status_bar.notice
 
 
 def test_hunks_have_the_colours_of_their_language() -> None:
