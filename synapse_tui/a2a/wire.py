@@ -117,7 +117,7 @@ def _content(part: Mapping[str, Any], where: str) -> Part | Upload:
         case "text":
             return Part("text", _text(part, "text", where), name=name, media_type=media_type)
         case "data" if "data" in part:
-            return Part("data", data=part["data"], name=name, media_type=media_type)
+            return Part("data", data=check_data(part["data"]), name=name, media_type=media_type)
         case "url":
             return Part("url", _text(part, "url", where), name=name, media_type=media_type)
         case "raw":
@@ -203,6 +203,7 @@ def sound(text: str) -> str:
 
 
 MAX_DEPTH = 20
+MAX_DATA_DEPTH = 30  # of a data part: protobuf reads 100 levels, and each of JSON takes three
 MAX_PARTS = 1000
 _RESERVED = frozenset({"sender", "direction", "replied", "reply"})
 """Metadata keys that only this program writes."""
@@ -274,6 +275,13 @@ def text_of(parts: Sequence[Mapping[str, Any]]) -> str:
     if not text.strip():
         raise MessageError("the message is empty", "put the text into message.parts[0].text")
     return text
+
+
+def check_data(data: object) -> object:
+    """Return the value of a data part if it can be shown again, or raise MessageError."""
+    if is_deeper(data, MAX_DATA_DEPTH):
+        raise MessageError(f"a data part is nested deeper than {MAX_DATA_DEPTH} levels", "flatten it")
+    return data
 
 
 def check_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import threading
+from typing import Any
 
 import psutil
 import pytest
@@ -204,6 +205,35 @@ async def test_a_request_whose_end_others_would_read_elsewhere_is_the_last_of_it
         assert not await connection.reader.read()
         await connection.close()
         assert not agent.requests
+
+
+@pytest.mark.parametrize(("depth", "taken"), [(29, True), (30, False), (45, False), (60, False)])
+async def test_data_that_could_not_be_shown_again_is_refused(depth: int, taken: bool) -> None:
+    """One such task would be in the way of every list of tasks: protobuf has a limit of its own."""
+    data: object = 1
+    for _ in range(depth):
+        data = {"a": data}
+    message = {"role": "ROLE_USER", "messageId": "one", "parts": [{"data": data}]}
+    params = {"message": message, "configuration": {"returnImmediately": True}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
+    plain = {"message": {"role": "user", "parts": [{"type": "data", "data": data}]}}
+    listing = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {"historyLength": 1}}
+    headers = {"Content-Type": "application/json", "A2A-Version": "1.0"}
+    async with running() as (agent, _):
+        connection = await Connection.open(agent.port)
+
+        async def ask(path: str, body: object) -> tuple[int, dict[str, Any]]:
+            request = http("POST", path, agent.port, json.dumps(body).encode(), headers)
+            status, answer = await connection.ask(request)
+            return status, json.loads(answer)
+
+        _status, answer = await ask("/", call)
+        assert ("result" in answer, answer.get("error", {}).get("code")) == (taken, None if taken else -32602)
+        status, _answer = await ask("/tasks/send", plain)
+        assert status == (200 if taken else 422)
+        _status, answer = await ask("/", listing)
+        assert "result" in answer
+        await connection.close()
 
 
 class Slow(FakeAgent):

@@ -18,7 +18,15 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Struct, Value
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from synapse_tui.a2a.wire import MAX_PARTS, check_media_type, check_metadata, own_metadata, sound, with_files
+from synapse_tui.a2a.wire import (
+    MAX_PARTS,
+    check_data,
+    check_media_type,
+    check_metadata,
+    own_metadata,
+    sound,
+    with_files,
+)
 from synapse_tui.agents.delivery.incoming import Upload, receive, text_with_files
 from synapse_tui.content import Artifact, Part, TaskMessage, artifact_id
 from synapse_tui.dataclass import dataclass
@@ -301,7 +309,9 @@ def _content(part: pb.Part) -> Part | Upload:
         case "url":
             return Part("url", part.url, name=name, media_type=kind, metadata=metadata)
         case "data":
-            return Part("data", data=json_of(part.data), name=name, media_type=kind, metadata=metadata)
+            return Part(
+                "data", data=check_data(json_of(part.data)), name=name, media_type=kind, metadata=metadata
+            )
         case "raw":
             return Upload(part.raw, name, kind, metadata)
     raise InvalidParamsError("a part has none of text, raw, url and data")
