@@ -274,7 +274,7 @@ class HookHints:
 # agents without synchronized output briefly show half frames, which match no rule
 _UNKNOWN_DEBOUNCE = READY_DEBOUNCE
 
-_FRAME_PATIENCE = 0.2  # maximum seconds for one synchronized frame (DEC mode 2026)
+_FRAME_TIMEOUT = 0.2  # maximum seconds for one synchronized frame (DEC mode 2026)
 
 
 class StateDetector:
@@ -368,7 +368,7 @@ class StateDetector:
 
     def drawing(self, now: float) -> bool:
         """Whether a synchronized frame has begun and is awaited, so that the reading is older."""
-        return self._frame_began is not None and now < self._frame_began + _FRAME_PATIENCE
+        return self._frame_began is not None and now < self._frame_began + _FRAME_TIMEOUT
 
     def event(self, event: TerminalEvent, now: float) -> None:
         if self.report.state is AgentState.EXITED:
@@ -483,7 +483,7 @@ class StateDetector:
         if (until := self._hints.deadline(now)) is not None:
             times.append(until)
         if self._frame_began is not None:
-            times.append(self._frame_began + _FRAME_PATIENCE)
+            times.append(self._frame_began + _FRAME_TIMEOUT)
         if wait is not None:
             times.append(now + wait)
         if self.announces_dialog(now):

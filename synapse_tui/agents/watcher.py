@@ -190,7 +190,7 @@ def _made(tasks: TaskStore, by: Sender, text: str, metadata: Mapping[str, object
     return tasks.change(task.id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED, reason="watched")
 
 
-PATIENCE = 5.0  # timeout of a search in seconds, including the start of the process
+SEARCH_TIMEOUT = 5.0  # timeout of a search in seconds, including the start of the process
 MAX_TEXT = 200_000  # number of last characters that are searched
 _NO_MATCH = 3  # exit status; Python's own errors exit with 1 or 2
 _PROGRAM = f"""
@@ -200,7 +200,7 @@ sys.exit(0 if re.search(pattern, text, re.MULTILINE) else {_NO_MATCH})
 """
 
 
-async def matches(pattern: str, text: str, seconds: float = PATIENCE) -> bool | None:
+async def matches(pattern: str, text: str, seconds: float = SEARCH_TIMEOUT) -> bool | None:
     try:
         process = await asyncio.create_subprocess_exec(
             sys.executable,

@@ -139,7 +139,7 @@ class TaskService:
             )
         fields = {} if task.state.final else _ended(reply)
         return self._tasks.change(
-            task.id, **fields, replied=True, artifacts=artifacts, reply=self._owed(task)
+            task.id, **fields, replied=True, artifacts=artifacts, reply=self._first_reply_state(task)
         )
 
     def replied_to(self, task_id: str) -> Task:
@@ -156,7 +156,7 @@ class TaskService:
             delivery=DeliveryState.DONE,
             reason=shortened(reply.text),
             messages=self._with_question(task, reply),
-            reply=self._owed(task),
+            reply=self._first_reply_state(task),
         )
 
     def _with_question(self, task: Task, reply: Reply) -> tuple[TaskMessage, ...]:
@@ -180,7 +180,7 @@ class TaskService:
         if not task.state.final and not given and not uncertain:
             raise NotAwaited(f"task {task.short_id} of {sender} has not been given to this agent yet", again)
 
-    def _owed(self, task: Task) -> ReplyState:
+    def _first_reply_state(self, task: Task) -> ReplyState:
         has_server = bool(task.sender.sender_endpoint)
         return ReplyState.DUE if has_server and not by_person(task) else ReplyState.NONE
 

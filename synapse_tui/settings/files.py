@@ -28,7 +28,7 @@ from synapse_tui.paths import UserPaths, make_project_folder
 from .layers import Settings, load_settings, read_layer
 from .schema import AREAS, ENV, NOTHING, SCHEMA, TABLES, Setting, find_setting, nearest_key
 
-PATIENCE = 2.0
+LOCK_TIMEOUT = 2.0
 """Seconds to wait for another process that is writing settings, which takes milliseconds."""
 
 
@@ -40,7 +40,7 @@ def turn_at(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise ConfigError(f"{folder} cannot be read: {error.strerror}", "check its permissions") from error
     try:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + LOCK_TIMEOUT
         while _is_taken(descriptor):
             if time.monotonic() > end:
                 raise ConfigError(f"another process is writing settings in {folder}", "try it again")

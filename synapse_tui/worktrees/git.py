@@ -48,6 +48,13 @@ _PROTOCOLS = "http:https:ssh:git"
 _PLAIN_MERGE = "git merge-file -q %A %O %B"
 """What git itself does: an empty merge driver would take our side without a word."""
 
+LOCKED = (
+    "another git command runs there: try again; if none does, remove the .lock file of one that was killed"
+)
+"""What to do where git finds a lock of its own."""
+_LOCK = ".lock': File exists"
+_UNKNOWN = "say who you are: git config --global user.name NAME; git config --global user.email ADDRESS"
+
 
 class Git:
     """Runs git in one folder.
@@ -109,12 +116,7 @@ class Git:
             )[0]
             raise WorktreeError(
                 f"git {words[0]} failed in {self.folder}: {reason}",
-                "say who you are: git config --global user.name NAME; git config --global user.email ADDRESS"
-                if "identity unknown" in reason
-                else "another git command runs there: try again; if none does, remove the .lock file of one"
-                " that was killed"
-                if ".lock': File exists" in reason
-                else "",
+                _UNKNOWN if "identity unknown" in reason else LOCKED if _LOCK in reason else "",
             )
         return done.returncode, done.stdout.decode(errors="surrogateescape")
 

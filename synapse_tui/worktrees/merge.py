@@ -14,7 +14,7 @@ from synapse_tui.content import plain
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import WorktreeError
 
-from .git import Git
+from .git import LOCKED, Git
 from .keep import keep, snapshot
 from .trees import Repository, Worktree
 
@@ -332,8 +332,7 @@ def _bring_in(repository: Repository, tree: Worktree, onto: str) -> tuple[str, .
         git.run("merge", "--quit")
         raise WorktreeError(
             f"git cannot write the index of {tree.path}",
-            "another git command runs there: try again; if none does, remove the .lock file of one"
-            " that was killed",
+            LOCKED,
         )
     raise WorktreeError(
         f"git cannot end the merge of {tree.onto} into {tree.name}: {said.splitlines()[0]}",

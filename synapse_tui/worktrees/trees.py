@@ -33,7 +33,7 @@ MARK = "synapse.json"
 INCLUDE = ".worktreeinclude"
 """Patterns, as in .gitignore, of untracked files that a new worktree gets a copy of."""
 TRASH = ".trash"
-PATIENCE = 60.0
+LOCK_TIMEOUT = 60.0
 """Seconds to wait for another process that makes, merges or removes worktrees."""
 MOST_AT_ONCE = 100
 """Removals of one name, or entries of it that are kept, in one second."""
@@ -437,16 +437,15 @@ class Repository:
         return found.removesuffix("_HEAD").removesuffix("_LOG").replace("_", "-").lower() if found else ""
 
     def target(self, tree: Worktree) -> str:
-        """Return the commit of the branch that a worktree is merged into; empty if there is none, or no more.
-
-        The branch is named in full: a tag of the same name would come first.
-        """
-        ref = f"refs/heads/{tree.onto}"
-        return self.git.run("rev-parse", "-q", "--verify", ref, expected=(0, 1)).strip() if tree.onto else ""
+        """Return the commit of the branch that a worktree is merged into; empty if there is none."""
+        return self._tip(tree.onto) if tree.onto else ""
 
     def own_tip(self, tree: Worktree) -> str:
         """Return the commit of the branch that a worktree was made with; empty if there is none any more."""
-        ref = f"refs/heads/{tree.own_branch}"
+        return self._tip(tree.own_branch)
+
+    def _tip(self, branch: str) -> str:
+        ref = f"refs/heads/{branch}"  # in full: a tag of the same name would come first
         return self.git.run("rev-parse", "-q", "--verify", ref, expected=(0, 1)).strip()
 
     def checkout_of(self, branch: str) -> Path | None:
@@ -482,7 +481,7 @@ class Repository:
             os.close(descriptor)
 
     def _wait_for(self, lock: int) -> None:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + LOCK_TIMEOUT
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -821,7 +821,7 @@ def test_whoever_holds_the_lock_is_not_waited_for_forever(
     repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An agent can hold it, too."""
-    monkeypatch.setattr("synapse_tui.worktrees.trees.PATIENCE", 0.05, raising=False)
+    monkeypatch.setattr("synapse_tui.worktrees.trees.LOCK_TIMEOUT", 0.05)
     lock = repository.common / "synapse-worktrees.lock"
     held = repository.locked()
     with held, ThreadPoolExecutor() as pool:

@@ -102,8 +102,9 @@ async def test_a_draft_of_the_history_gets_the_mention_typed_behind_it():
         for key in ["up", *"@gemini", "space", "h", "i", "enter"]:
             app.view.on_key(events.Key(key, {"space": " ", "enter": "\r", "up": None}.get(key, key)))
         session.output("> an old prompt")
-        await until(lambda: app.view.mention.drawn is None)
+        await until(lambda: session.input.endswith(b"\r"))
         assert session.taken() == b"\x1b[A@gemini hi\r"
+        assert app.view.mention.drawn is None
         assert app.mentions == []
 
 

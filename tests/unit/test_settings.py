@@ -387,7 +387,7 @@ def test_two_who_change_a_file_at_once_are_both_heard(files: SettingsFiles) -> N
 
 
 def test_one_who_never_finishes_is_told(files: SettingsFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(editing, "PATIENCE", 0.0)
+    monkeypatch.setattr(editing, "LOCK_TIMEOUT", 0.0)
     files.paths.synapse.mkdir()
     with turn_at(files.paths.synapse), pytest.raises(ConfigError, match="another process is writing"):
         files.change("user", lambda file: file.put("tui.layout", "grid"))

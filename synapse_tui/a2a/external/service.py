@@ -448,7 +448,7 @@ class ExternalAgents:
         """
         if task.response_expected:
             await asyncio.sleep(COLLECT_TIMEOUT)
-        while (asker := self._hosted.get(task.sender.sender_id)) and (reply_due := self._owed(task)):
+        while (asker := self._hosted.get(task.sender.sender_id)) and (reply_due := self._newest_due(task)):
             state = ReplyState.GIVEN
             try:
                 await _give(asker, answer_message(reply_due))
@@ -461,11 +461,11 @@ class ExternalAgents:
             except SynapseError as error:
                 log.warning("an answer was not delivered: %s", error.message, extra={"task": task.id})
                 state = ReplyState.FAILED
-            if self._owed(task) is reply_due:  # otherwise its next answer, if it has one already
+            if self._newest_due(task) is reply_due:  # otherwise its next answer, if it has one already
                 self._end_reply(reply_due, state)
 
-    def _owed(self, task: Task) -> Task | None:
-        """The task as it is now, if its asker is owed an answer."""
+    def _newest_due(self, task: Task) -> Task | None:
+        """The task as it is now, if its reply is due."""
         conversation = self._conversations.get(task.target)
         newest = (
             conversation.get(task.id) if conversation is not None and conversation.knows(task.id) else None
