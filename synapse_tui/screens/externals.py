@@ -131,7 +131,7 @@ class ExternalActions:
             mention = self._mention(view.alias, text)
             if mention is not None:
                 receipts = await self._app.host.send(mention[0], mention[1])
-                self._app.notice(f"→ {self._messages.summary(receipts)}")
+                self._app.notice(self._messages.sent(receipts))
             else:
                 await self._externals.send(view.alias, text, sender=USER)
         except Exception:

@@ -84,6 +84,8 @@ class MessageActions:
             str, Sequence[Receipt]
         ] = {}  # by the id of the agent in whose pane the message was written
         self._tasks: dict[str, Task] = {}  # latest snapshots of the tasks in those receipts
+        self._noticed: Sequence[Receipt] = ()  # what the latest notice of a sent message is about
+        self._notice = ""
 
     # Writing
 
@@ -146,7 +148,7 @@ class MessageActions:
         if refused and len(refused) == len(receipts):
             raise refused[0]
         self._wrote_to(self._main.active, receipts)
-        return f"→ {self.summary(receipts)}"
+        return self.sent(receipts)
 
     def last_lines(self, width: int) -> Content:
         own = [task for task in self._host.tasks if task.sender.sender_id == USER.sender_id]
@@ -158,12 +160,26 @@ class MessageActions:
             self._partners = [*(each for each in self._partners if each != new), new]
 
     def summary(self, receipts: Sequence[Receipt]) -> str:
-        def status(receipt: Receipt) -> str:
+        def words(receipt: Receipt) -> str:
+            name = self._app.label(receipt.target)
+            task = self._host.task(receipt.task_id) if receipt.task_id else None
+            if task is not None:
+                return MessageProgress.of(receipt, name, task).words
             # The progress of messages to other processes is not reported here, so a state would never change.
             here = receipt.error is not None or receipt.target in self._host.agents
-            return standing_words(receipt.status) if here else SENT.word
+            return f"{name}: {standing_words(receipt.status) if here else SENT.word}"
 
-        return " · ".join(f"{self._app.label(each.target)}: {status(each)}" for each in receipts)
+        return " · ".join(map(words, receipts))
+
+    def sent(self, receipts: Sequence[Receipt]) -> str:
+        """Return the notice of a message just sent, which follows the message while it is shown."""
+        self._noticed, self._notice = receipts, f"→ {self.summary(receipts)}"
+        return self._notice
+
+    def _follow_notice(self, task: Task) -> None:
+        if any(receipt.task_id == task.id for receipt in self._noticed):
+            before = self._notice
+            self._main.status_bar.reword(before, self.sent(self._noticed))
 
     # Messages sent from panes
 
@@ -224,6 +240,7 @@ class MessageActions:
 
     def task_changed(self, task: Task) -> None:
         self._questions.drop_needless()
+        self._follow_notice(task)
         if task.id in self._tasks:
             self._tasks[task.id] = task
             for agent_id, receipts in self._sent.items():
@@ -394,7 +411,7 @@ class MessageActions:
         sender = task.sender.sender_id
         sender = sender if sender != USER.sender_id and sender in self._host.agents else ""
         receipts = await self._host.send(task.target, task.text, sender=sender, priority=task.priority)
-        self._app.notice(f"→ {self.summary(receipts)}")
+        self._app.notice(self.sent(receipts))
 
 
 @dataclass(frozen=True, slots=True)

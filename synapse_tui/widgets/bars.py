@@ -77,6 +77,12 @@ class StatusBar(SegmentBar):
         if self.notice and self._about == about:
             self._clear()
 
+    def reword(self, before: str, after: str) -> None:
+        """Change a notice if it is still shown; it ends when it would have ended."""
+        if self.notice and self.notice == one_line(before):
+            self.notice = one_line(after)
+            self.refresh()
+
     def fits(self, text: str) -> bool:
         """Whether a notice can be shown here as it is."""
         width = self.size.width

@@ -11,6 +11,7 @@ from synapse_tui.messages.records import Change
 from synapse_tui.model import AgentSpec, DeliveryState, TaskState
 from synapse_tui.screens.dialog import ListDialog
 from synapse_tui.screens.messages import MessageDetail
+from synapse_tui.widgets import bars
 from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
 from tests.ui.fakes import NOW
 
@@ -59,6 +60,23 @@ async def test_a_message_to_several_has_a_receipt_of_each():
         assert app.screen.query_one(OptionList).highlighted == 1
         await pilot.press("enter")
         await until(lambda: isinstance(app.screen, MessageDetail) and "I have seen it" in text_of(app))
+
+
+async def test_the_notice_of_a_sent_message_follows_the_message(monkeypatch):
+    monkeypatch.setattr(bars, "NOTICE_SECONDS", 3600.0)
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("f2", *"ali", "tab", *"stop", "enter")
+        await until(lambda: app.main.status_bar.notice == "→ alice: queued")
+        task = host.tasks[-1]
+        host.change(task.id, delivery=DeliveryState.HELD, reason="you have a draft")
+        await until(lambda: "→ alice: held: you have a draft" in text_of(app).splitlines()[-1])
+        host.change(task.id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED, reason="")
+        await until(lambda: app.main.status_bar.notice == "→ alice: done")
+        app.notice("layout: grid")
+        host.change(task.id, reason="answered again")
+        await pilot.pause()
+        assert app.main.status_bar.notice == "layout: grid"
 
 
 async def test_the_last_message_of_a_pane():
