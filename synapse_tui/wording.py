@@ -10,6 +10,14 @@ from .model import AgentState, DeliveryState, TaskState
 _UNITS = ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s"))
 
 
+def since(seconds: float) -> str:
+    """Format a duration in at most five cells: `0:19`, `18:20`, `3 h`, `2 d`."""
+    whole = max(0, int(seconds))
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02}"
+    return f"{whole // 3600} h" if whole < 86400 else f"{whole // 86400} d"
+
+
 def duration(seconds: float) -> str:
     """Format a duration in at most two units: `0.4s`, `42s`, `3m05s`, `2h10m`, `3d04h`."""
     if seconds < 10:

@@ -21,7 +21,7 @@ from synapse_tui.files import write_advice
 from synapse_tui.model import USER
 from synapse_tui.paths import make_project_folder
 from synapse_tui.safety.locks import ChangeType, FileKeys, Holder, Lock, Modification, ModificationQuery
-from synapse_tui.wording import duration, moment
+from synapse_tui.wording import moment, since
 
 from .caller import Caller
 from .commands import CommandGroup, Function, json_option, limit_option
@@ -148,9 +148,9 @@ def lock_command(
     elif verdict.allowed:
         _show_locks(locks, as_json=False)
     elif verdict.lock is not None:
-        since, rest = _times(verdict.lock, datetime.now(UTC))
+        held, rest = _times(verdict.lock, datetime.now(UTC))
         purpose = f" ({plain(verdict.lock.intent)})" if verdict.lock.intent else ""
-        show(f"{verdict.lock.file}: {verdict.reason}, since {since} ago{purpose}, expires in {rest}")
+        show(f"{verdict.lock.file}: {verdict.reason}, since {held} ago{purpose}, expires in {rest}")
     if not verdict.allowed:
         context.exit(ExitCode.NOT_TAKEN.value)
 
@@ -356,7 +356,7 @@ def _show_locks(locks: Sequence[Lock], *, as_json: bool) -> None:
 
 
 def _times(lock: Lock, now: datetime) -> tuple[str, str]:
-    return duration((now - lock.locked_at).total_seconds()), duration((lock.expires_at - now).total_seconds())
+    return since((now - lock.locked_at).total_seconds()), since((lock.expires_at - now).total_seconds())
 
 
 def _show_changes(project: ProjectLocks, query: ModificationQuery, *, as_json: bool) -> None:

@@ -12,7 +12,7 @@ import click
 from synapse_tui.a2a import calls
 from synapse_tui.addresses import Address
 from synapse_tui.errors import SynapseError
-from synapse_tui.wording import duration, moment, state_word, time_of
+from synapse_tui.wording import duration, moment, since, state_word, time_of
 
 from .caller import Caller
 from .commands import Command, json_option
@@ -106,7 +106,7 @@ def row(who: str, answer: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         who,
         state_word(_text(answer, "status")),
-        duration(_number(why, "seconds")) if why else "",
+        since(_number(why, "seconds")) if why else "",
         one_line(reason, TEXT_CELLS),
         one_line(_waiting(outbox), TEXT_CELLS),
     )
@@ -115,8 +115,8 @@ def row(who: str, answer: Mapping[str, Any]) -> tuple[str, ...]:
 def explanation(who: str, answer: Mapping[str, Any], now: datetime | None = None) -> Iterator[str]:
     now = now or datetime.now(UTC)
     why, outbox, task = (_table(answer, name) for name in ("why", "outbox", "task"))
-    since = f"  for {duration(_number(why, 'seconds'))}, since {_moment(why, 'since', now)}" if why else ""
-    yield f"{who}  {state_word(_text(answer, 'status'))}{since}"
+    held = f"  for {duration(_number(why, 'seconds'))}, since {_moment(why, 'since', now)}" if why else ""
+    yield f"{who}  {state_word(_text(answer, 'status'))}{held}"
     for name in ("rule", "matched", "detail"):
         if _text(why, name):
             yield f"  {name:9}{one_line(_text(why, name), 200)}"

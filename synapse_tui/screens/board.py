@@ -23,8 +23,9 @@ from synapse_tui.widgets.fit import Piece
 from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.states import delivery_mark, state_mark
 from synapse_tui.widgets.strips import measured, style_words
-from synapse_tui.widgets.text import answer_words, markdown_line, one_line, plural, since
+from synapse_tui.widgets.text import answer_words, markdown_line, one_line, plural
 from synapse_tui.widgets.views import HELD_LONG, AgentView, in_words, party, subject
+from synapse_tui.wording import since
 from synapse_tui.worktrees.changes import LineCounter
 
 from .shell import Shell

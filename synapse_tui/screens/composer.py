@@ -31,8 +31,9 @@ from synapse_tui.widgets.option_lists import Choices
 from synapse_tui.widgets.segment_bar import HintBar, SegmentBar
 from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.states import delivery_mark
-from synapse_tui.widgets.text import one_line, since
+from synapse_tui.widgets.text import one_line
 from synapse_tui.widgets.views import AgentView
+from synapse_tui.wording import since
 
 from .dialog import Form, Pick
 

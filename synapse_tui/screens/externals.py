@@ -21,8 +21,8 @@ from synapse_tui.model import USER, Task
 from synapse_tui.widgets.conversation import ConversationPane, ConversationView
 from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.states import delivery_mark
-from synapse_tui.widgets.text import one_line, since
-from synapse_tui.wording import moment, time_of
+from synapse_tui.widgets.text import one_line
+from synapse_tui.wording import moment, since, time_of
 
 from .dialog import Confirm, Form, ListDialog, Report, Row, label
 from .messages import MessageActions

@@ -20,7 +20,7 @@ from synapse_tui.safety.locks import ChangeType, Lock, Modification, Modificatio
 from synapse_tui.widgets.fit import shorten
 from synapse_tui.widgets.text import one_line
 from synapse_tui.widgets.views import YOU, party
-from synapse_tui.wording import duration, moment
+from synapse_tui.wording import moment, since
 
 from .dialog import Confirm, Dialog, ListDialog, Row
 from .questions import HookQuestion, QuestionQueue
@@ -288,16 +288,16 @@ class RecentChanges(ListDialog):
 def lock_text(lock: Lock | None, labels: Mapping[str, str], now: datetime) -> Content:
     if lock is None:
         return Content.styled(tr("not locked"), "$muted")
-    left = int((lock.expires_at - now).total_seconds())
+    left = (lock.expires_at - now).total_seconds()
     holder = party(lock.agent_id, labels)
     parts: list[tuple[str, str]] = [
         (tr("locked by "), "$muted"),
         (holder, "bold $ink"),
         (f" ({one_line(lock.agent_id)})" if holder not in (lock.agent_id, YOU) else "", "$faint"),
         (tr("\nsince "), "$muted"),
-        (f"{moment(lock.locked_at, now)} ({duration((now - lock.locked_at).total_seconds())})", "$ink"),
+        (f"{moment(lock.locked_at, now)} ({since((now - lock.locked_at).total_seconds())})", "$ink"),
         (tr(", ends in "), "$muted"),
-        (f"{duration(left) if left >= 10 else f'{left}s'}", "$ink"),
+        (since(left), "$ink"),
         (tr(" unless it is renewed") if lock.call else "", "$muted"),
     ]
     if lock.intent:

@@ -34,7 +34,7 @@ from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.states import delivery_mark
 from synapse_tui.widgets.text import one_line, plural, printable
 from synapse_tui.widgets.views import named, party, proof
-from synapse_tui.wording import duration, moment
+from synapse_tui.wording import moment, since
 
 from .composer import Draft
 from .dialog import Dialog, Form, Pick, label
@@ -497,10 +497,10 @@ def _facts(record: Record, now: datetime, labels: Mapping[str, str]) -> list[tup
     ]
     if record.submitted_at is not None:
         waited = (record.submitted_at - task.created_at).total_seconds()
-        facts.append((tr("submitted"), tr(f"{moment(record.submitted_at, now)}  after {duration(waited)}")))
+        facts.append((tr("submitted"), tr(f"{moment(record.submitted_at, now)}  after {since(waited)}")))
     if record.finished_at is not None:
         took = (record.finished_at - (record.submitted_at or task.created_at)).total_seconds()
-        facts.append((tr("ended"), tr(f"{moment(record.finished_at, now)}  after {duration(took)}")))
+        facts.append((tr("ended"), tr(f"{moment(record.finished_at, now)}  after {since(took)}")))
     facts.append((tr("priority"), str(task.priority)))
     if task.follows:
         facts.append((tr("continues"), tr(f"task {task.follows[:8]}")))

@@ -12,11 +12,11 @@ from rich.cells import cell_len
 
 from synapse_tui.git_changes import FolderChange
 from synapse_tui.language import tr
+from synapse_tui.wording import since
 
 from .board_model import BoardRow
 from .fit import Piece, fill, pad, shorten, width_of
 from .states import DONE, HELD, HOLDS, NEEDS_YOU, READY, STARTING, State, spinning
-from .text import since
 
 CHANGES_FROM = 44  # cells of a row of two lines from which it shows changed lines
 FILES_FROM = 62  # and the number of files

@@ -10,11 +10,12 @@ from textual.geometry import Offset, Size
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.language import tr
+from synapse_tui.wording import since
 
 from .fit import Hint, Piece, fill, hint_row, shorten, width_of
 from .segment_bar import PaneOverlay
 from .states import Mark
-from .text import markdown_line, one_line, rewrapped, said, since, wrapped
+from .text import markdown_line, one_line, rewrapped, said, wrapped
 
 WIDEST = 64
 TEXT_ROWS = 6  # most rows of the answer

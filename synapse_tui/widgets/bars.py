@@ -13,11 +13,12 @@ from synapse_tui.actions import ARRANGING
 from synapse_tui.keymap import Keymap, key_label, leader_label
 from synapse_tui.language import tr
 from synapse_tui.model import AgentState
+from synapse_tui.wording import since
 
 from .fit import Hint, Piece, distinct, shorten, width_of
 from .segment_bar import SegmentBar
 from .states import DONE, HELD, HOLDS, SPINNER_INTERVAL, spinning
-from .text import one_line, plural, since
+from .text import one_line, plural
 from .views import AgentView, calling
 
 Level = Literal["information", "warning", "error"]

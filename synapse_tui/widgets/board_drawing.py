@@ -16,12 +16,13 @@ from rich.cells import cell_len, chop_cells
 from synapse_tui.dataclass import dataclass
 from synapse_tui.git_changes import FolderChange
 from synapse_tui.language import tr
+from synapse_tui.wording import since
 
 from .agent_rows import BESIDE, Line, changed_columns, counts, flat_row, heading, name_column, tall_row
 from .board_model import BoardRow
 from .fit import ELLIPSIS, Hint, Piece, fill, hint_row, shorten, width_of
 from .states import HELD, State
-from .text import one_line, plural, since, wrap_words, wrapped_line
+from .text import one_line, plural, wrap_words, wrapped_line
 
 WIDEST = 230  # width from which the timeline has a column of its own
 LOW = 32  # lines below which blank lines and all but the dialog are left out

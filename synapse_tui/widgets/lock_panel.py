@@ -20,7 +20,7 @@ from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import HistoryError
 from synapse_tui.language import tr
 from synapse_tui.safety.locks import Lock
-from synapse_tui.wording import duration
+from synapse_tui.wording import since
 
 from .error_handling import FaultTolerant
 from .fit import shorten
@@ -176,17 +176,17 @@ class LockPanel(FaultTolerant, Vertical):
 
 def lock_row(lock: Lock, labels: Mapping[str, str], width: int, now: datetime) -> Content:
     """Render a lock in two lines: file, remaining time; holder, start, purpose."""
-    left = duration(max(0.0, float(int((lock.expires_at - now).total_seconds())))).replace(".0s", "s")
+    left = since((lock.expires_at - now).total_seconds())
     file = shorten(one_line(lock.file), width - cell_len(left) - 3, "start")
     holder = party(lock.agent_id, labels)
-    since = duration((now - lock.locked_at).total_seconds())
-    who = shorten(holder, width - 3 - cell_len(since) - 3)
-    rest = width - 3 - cell_len(who) - cell_len(since) - 3
+    held = since((now - lock.locked_at).total_seconds())
+    who = shorten(holder, width - 3 - cell_len(held) - 3)
+    rest = width - 3 - cell_len(who) - cell_len(held) - 3
     why = f" · {shorten(one_line(lock.intent), rest - 3)}" if lock.intent and rest > 8 else ""
     return Content.assemble(
         (f" {file}", "bold $ink"),
         (" " * (width - 1 - cell_len(file) - cell_len(left) - 1) + f"{left} ", "$muted"),
         "\n   ",
         (who, "$ink"),
-        (f" · {since}{why}", "$faint"),
+        (f" · {held}{why}", "$faint"),
     )

@@ -18,6 +18,7 @@ from synapse_tui.actions import PLACES, Place
 from synapse_tui.dataclass import dataclass
 from synapse_tui.language import tr
 from synapse_tui.model import ExitStatus
+from synapse_tui.wording import since
 
 from .answer_card import AnswerView
 from .error_handling import FaultTolerant
@@ -25,7 +26,7 @@ from .fit import Hint, Piece, shorten, width_of
 from .segment_bar import PaneOverlay, SegmentBar
 from .states import ENDED, HELD, READY, STARTING, Mark
 from .terminal_view import TerminalView
-from .text import one_line, since
+from .text import one_line
 from .views import AgentView
 
 CLOSE = "close"

@@ -26,6 +26,7 @@ from synapse_tui.dataclass import dataclass
 from synapse_tui.language import tr
 from synapse_tui.model import DeliveryState, Task
 from synapse_tui.paths import tilde
+from synapse_tui.wording import since
 
 from .agent_rows import counts, tall_row
 from .board_model import BoardRow, doing
@@ -37,7 +38,7 @@ from .lock_panel import LockPanel, Look
 from .option_lists import Choices
 from .segment_bar import Section, SegmentBar
 from .states import delivery_mark
-from .text import answer_words, markdown_line, one_line, since
+from .text import answer_words, markdown_line, one_line
 from .views import AgentView, party
 
 if TYPE_CHECKING:

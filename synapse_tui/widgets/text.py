@@ -196,14 +196,6 @@ def plural(count: int, noun: str) -> str:
     return tr(f"# {noun}" if count == 1 else f"# {noun}s").replace("#", str(count))
 
 
-def since(seconds: float) -> str:
-    """Format a duration in at most five cells: `0:19`, `18:20`, `3 h`, `2 d`."""
-    whole = max(0, int(seconds))
-    if whole < 3600:
-        return f"{whole // 60}:{whole % 60:02}"
-    return f"{whole // 3600} h" if whole < 86400 else f"{whole // 86400} d"
-
-
 MAX_LINES = 5000  # maximum lines shown of one text
 # characters of a line wrapped as a unit: if the line grows, only the last unit is wrapped again
 MAX_LINE = 10_000

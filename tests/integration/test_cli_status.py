@@ -56,7 +56,7 @@ async def test_a_table_of_all(shell: Shell, gemini: FakeAgent, claude: FakeAgent
     head, *rows = result.out.splitlines()
     assert head.split() == ["AGENT", "STATE", "FOR", "WHY", "WAITING"]
     (row,) = [row for row in rows if row.startswith(claude.agent_id)]
-    assert re.split("  +", row)[1:3] == ["needs you", "1m05s"]
+    assert re.split("  +", row)[1:3] == ["needs you", "1:05"]
     assert "permission: rm" in row
     assert row.endswith("1: permission dialog open")
     (row,) = [row for row in rows if row.startswith(gemini.agent_id)]

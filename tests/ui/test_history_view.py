@@ -168,7 +168,7 @@ async def test_on_a_narrow_screen_a_task_takes_the_place_of_the_list() -> None:
         await until(lambda: view.rows)
         assert "the answer" not in text_of(app)
         await pilot.press("enter")
-        await until(lambda: "the answer" in text_of(app) and "after 1m31s" in text_of(app))
+        await until(lambda: "the answer" in text_of(app) and "after 1:31" in text_of(app))
         await pilot.press("end")
         await until(lambda: '  "note": "[b]x[/b]"' in text_of(app))
         await pilot.press("escape")

@@ -34,8 +34,8 @@ async def test_the_panel_tells_file_holder_since_when_why_and_time_left() -> Non
         await pilot.pause()
         assert "Locks" in panel(app)
         assert " src/lexer.py " in panel(app)
-        assert "3m48s" in panel(app)
-        assert "codex · 1m12s · fix the lexer" in panel(app)
+        assert " 3:48 " in panel(app)
+        assert "codex · 1:12 · fix the lexer" in panel(app)
         host.safety.free("src/lexer.py")
         await until(lambda: "no files are locked" in panel(app))
 
