@@ -193,11 +193,11 @@ class AgentActions:
         self._app.ask(InterruptDialog(self._main, agent, interrupt))
 
     def action_interrupt_all(self) -> None:
-        running = [agent for agent in self._main.agents if agent.exit is None and not agent.external]
-        count, asking = len(running), sum(agent.asks for agent in running)
+        busy = [agent for agent in self._main.agents if agent.interruptible]
+        count, asking = len(busy), sum(agent.asks for agent in busy)
         now = self.clock()
         if not count:
-            self._app.notice("no agent is running", "warning")
+            self._app.notice("no agent is working", "warning")
         elif now < self._interrupt_all_until:
             self._interrupt_all_until = 0.0
             self._app.spawn(self._host.interrupt_all())
@@ -351,7 +351,9 @@ class InterruptDialog(Form[bool]):
     def _show_state(self) -> None:
         agent = self._main.find(self._agent.agent_id) or self._agent
         effect = tr("This stops the turn; the agent keeps running.")
-        if agent.asks:
+        if not agent.interruptible:
+            effect = tr("It does nothing that could be stopped.")
+        elif agent.asks:
             effect = tr(f"It asks a question: interrupting denies it. {effect}")
         self.query_one("Label.text", Label).update(Content(tr(f"Now: {agent.state_text}\n{effect}")))
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from synapse_tui.agents.delivery.interrupt import IDLE
 from synapse_tui.agents.watch import WatchState
 from synapse_tui.dataclass import dataclass
 from synapse_tui.language import tr
@@ -113,6 +114,11 @@ class AgentView:
     @property
     def asks(self) -> bool:
         return self.exit is None and self.state is AgentState.WAITING
+
+    @property
+    def interruptible(self) -> bool:
+        """Whether an interrupt has a turn or a question to stop."""
+        return self.exit is None and not self.external and self.state not in IDLE
 
     @property
     def mark(self) -> State:

@@ -580,8 +580,12 @@ async def test_a_function_key_after_the_leader_goes_to_the_agent_once(key, sent)
 async def test_interrupt_says_when_it_denies_a_permission():
     host = three_agents()
     async with running(host, size=(80, 24)) as (app, pilot):
+        host.agents[CLAUDE].become(AgentState.READY)
         await pilot.press("f8")
-        await pilot.pause()
+        await until(lambda: "does nothing that could be stopped" in text_of(app))
+        assert "stops the turn" not in text_of(app)
+        host.agents[CLAUDE].become(AgentState.PROCESSING)
+        await until(lambda: "stops the turn" in text_of(app))
         assert "denies" not in text_of(app)
         host.agents[CLAUDE].become(AgentState.WAITING, "permission: Bash rm -rf build")
         await until(lambda: "interrupting denies it" in text_of(app))
@@ -655,6 +659,23 @@ async def test_composer_keeps_a_draft_to_one_agent_while_another_is_written_to()
         assert host.calls[-1] == ("send", "codex", "now", "", 3)
         await pilot.press("f2")
         assert fields(app) == ("alice", "later")
+
+
+async def test_interrupt_all_counts_no_idle_agents():
+    host = three_agents()
+    for agent_id in (CLAUDE, CODEX, GEMINI):
+        host.agents[agent_id].become(AgentState.READY)
+    async with running(host) as (app, pilot):
+        await pilot.press("f9", "f9")
+        assert app.main.status_bar.notice == "no agent is working"
+        assert ("interrupt_all",) not in host.calls
+        host.agents[CODEX].become(AgentState.PROCESSING)
+        await until(lambda: app.main.agents[1].state is AgentState.PROCESSING)
+        await pilot.press("f9")
+        assert app.main.status_bar.notice == "press F9 again to interrupt 1 agent"
+        await pilot.press("f9")
+        await until(lambda: ("interrupt_all",) in host.calls)
+        assert app.main.status_bar.notice == "interrupting 1 agent"
 
 
 async def test_interrupt_all_wants_a_second_press():

@@ -21,7 +21,7 @@ LINES_CLEARED = 40
 READS = 0.02  # seconds between two checks whether the agent has read a key
 CTRL_C = b"\x03"
 
-_IDLE = frozenset({AgentState.READY, AgentState.ERROR})
+IDLE = frozenset({AgentState.READY, AgentState.ERROR})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Interrupter:
     async def _stop(self) -> str:
         if not await self._deny():
             return "a dialog stays open: answer it"
-        if self._view.report.state in _IDLE or not self._view.alive:
+        if self._view.report.state in IDLE or not self._view.alive:
             return ""
         if not self._may_press():
             return f"the agent is {self._view.report.state.lower()}, and its interrupt would end it"
@@ -132,7 +132,7 @@ class Interrupter:
 
     async def _apart_from_user(self) -> bool:
         while (left := self._keyboard.apart_in(self._view.now())) > 0:
-            if self._view.report.state in _IDLE or not self._view.alive:
+            if self._view.report.state in IDLE or not self._view.alive:
                 return True
             await self._view.changed(left)
         return False
@@ -152,13 +152,13 @@ class Interrupter:
         return over()
 
     def _idle(self) -> bool:
-        return not self._view.alive or self._view.report.state in _IDLE
+        return not self._view.alive or self._view.report.state in IDLE
 
     def _stopped(self) -> bool:
         if not self._view.alive or self._over():
             return True
         report, interrupt = self._view.report, self._profile.interrupt
-        if report.state in interrupt.stopped or report.state in _IDLE:
+        if report.state in interrupt.stopped or report.state in IDLE:
             return True
         return interrupt.screen is not None and interrupt.screen.search(self._view.tail()) is not None
 
