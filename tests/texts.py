@@ -52,7 +52,6 @@ REASONS = (
 """Where the sentences are written that become reasons and notices."""
 UNSAID = (
     "tools/a2a.py",
-    "dummy/app.py",
     "agents/delivery/typed_text.py",
     "messages/records.py",
     "messages/quick.py",
@@ -187,7 +186,9 @@ class _Reader:
             yield from (ast.Constant(f"# {noun}"), ast.Constant(f"# {noun}s"))
         elif name == "one_of":
             yield from (flag.elts[2] for flag in call.args if isinstance(flag, ast.Tuple))
-        yield from (each.value for each in call.keywords if each.arg == "help" and name != "add_argument")
+        yield from (
+            each.value for each in call.keywords if each.arg == "help" and name not in ("add", "add_argument")
+        )
 
     def _of_class(self, node: ast.ClassDef) -> Iterator[str]:
         for name, value in _assigned(node.body):

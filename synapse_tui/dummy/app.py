@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from synapse_tui import __version__
+from synapse_tui.language import tr
 
 from .composer import DummyComposer
 from .parts import PARTS, invitation
@@ -33,7 +34,6 @@ from .terminal import ESCAPE_WAIT, DueCall, Key, KeyDecoder, LateTty, Loop, Past
 SLOW_READ = 0.02  # Seconds between two reads with a limited rate
 NEWLINE_KEYS = ("shift+enter", "alt+enter", "ctrl+enter", "ctrl+j")
 PLACEHOLDER = 'Try "hello", or "@NAME hi" for another pane'
-EXIT_NOTICE = "Press Ctrl+{} again to exit"
 
 
 class DummyKeyboard:
@@ -173,13 +173,14 @@ class DummyKeyboard:
             self._app.next_turn()
 
     def _break(self, key: str) -> None:
+        again = tr(f"Press Ctrl+{key[-1].upper()} again to exit")
         if key == "ctrl+c" and self._app.runner.seconds is not None:
             self._interrupt(key)
-        elif self._app.notice == EXIT_NOTICE.format(key[-1].upper()):
+        elif self._app.notice == again:
             self._app.leave(0)
         elif key == "ctrl+c" or self._app.composer.empty:
             self._app.composer.press("ctrl+u" if key == "ctrl+c" else "")
-            self._app.note(EXIT_NOTICE.format(key[-1].upper()))
+            self._app.note(again)
         else:
             self._app.composer.press("delete")
 
@@ -365,7 +366,7 @@ class DummyApp:
         self.journal.write("start", pid=os.getpid(), name=self.options.name, columns=columns, lines=lines)
         self.set_state("idle")
         if self.options.resume:
-            self.transcript.add("note", "Resumed the last conversation.")
+            self.transcript.add("note", tr("Resumed the last conversation."))
         if self.options.prompt:
             self.submit(self.options.prompt, "argument")
         self.paint()
@@ -407,7 +408,7 @@ class DummyApp:
         finished, tail = self.transcript.take(columns)
         view = PanelView(
             composer=self.composer,
-            placeholder=invitation(self.options.name) if self.options.part else PLACEHOLDER,
+            placeholder=invitation(self.options.name) if self.options.part else tr(PLACEHOLDER),
             dialog=self.dialog if self.dialog is not self._undrawn else None,
             working=self.runner.seconds,
             step=self._step,
@@ -520,17 +521,17 @@ class DummyApp:
 
     def _command(self, command: str) -> None:
         if command == "/help":
-            self.transcript.add("note", HELP)
+            self.transcript.add("note", tr(HELP))
         elif command == "/clear":
             self.transcript.clear()
             self.painter.restart()
         elif command in ("/exit", "/quit"):
             self.leave(0)
         elif command == "/menu":
-            self.open_dialog(question("Which one?|first|second|third"))
+            self.open_dialog(question(tr("Which one?|first|second|third")))
         else:
             name = command.split(maxsplit=1)[0]
-            self.transcript.add("note", f"There is no command {name}; /help lists what there is.")
+            self.transcript.add("note", tr(f"There is no command {name}; /help lists what there is."))
         self.next_turn()
 
 
@@ -540,7 +541,8 @@ def main(
 ) -> int:
     options = parse_options(sys.argv[1:] if arguments is None else arguments)
     if not (os.isatty(0) and os.isatty(1)):
-        sys.stderr.write("dummy: this program needs a terminal; run it in one, or as a pane of synapse-tui\n")
+        needs = tr("dummy: this program needs a terminal; run it in one, or as a pane of synapse-tui")
+        sys.stderr.write(f"{needs}\n")
         return 2
     loop = Loop()
     tty = LateTty(loop, options.lag) if options.lag else Tty()

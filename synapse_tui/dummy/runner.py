@@ -208,7 +208,7 @@ class TurnRunner:
         self.stop()
         self._app.journal.write("turn-end", text=self.text, interrupted=True)
         if note:
-            self._app.transcript.add("note", "Interrupted by the user.")
+            self._app.transcript.add("note", tr("Interrupted by the user."))
         self._app.set_state("idle")
 
     def stop(self, *, at_once: bool = False) -> None:
@@ -298,7 +298,7 @@ class TurnRunner:
         self._output = None
         status = yield None
         if status:
-            self._app.transcript.add("output", f"exit status {status}")
+            self._app.transcript.add("output", tr(f"exit status {status}"))
 
     def _more_output(self, text: str) -> None:
         if self._output is None:
@@ -348,9 +348,10 @@ class TurnRunner:
         yield from self._run(directive.argument)
 
     def _ask(self, directive: Directive) -> Turn:
-        dialog = question(directive.argument or "Shall I continue?")
+        dialog = question(directive.argument or tr("Shall I continue?"))
         yield from self._ask_dialog(dialog)
-        yield f"Your answer: {dialog.answer.text if dialog.answer else 'none'}\n"
+        chosen = dialog.answer.text if dialog.answer else tr("none")
+        yield tr(f"Your answer: {chosen}\n")
 
     def _wide(self, _directive: Directive) -> Turn:
         yield WIDE + "\n"
@@ -369,8 +370,8 @@ class TurnRunner:
         yield from ()
 
     def _fail(self, directive: Directive) -> Turn:
-        self._error = directive.argument or "the model does not answer"
-        self._app.transcript.add("note", f"Error: {self._error}")
+        self._error = directive.argument or tr("the model does not answer")
+        self._app.transcript.add("note", tr(f"Error: {self._error}"))
         yield from ()
 
     def _exit(self, directive: Directive) -> Turn:
@@ -396,7 +397,7 @@ class TurnRunner:
             f"\x1b[32m{index:8d}\x1b[39m {'flood ' * 40}"[: columns + 9]
             for index in range(number, number + FLOOD_ROWS)
         ]
-        self._app.painter.paint(rows, Frame([self._app.style.dim("  flooding · esc to interrupt")]))
+        self._app.painter.paint(rows, Frame([self._app.style.dim(tr("  flooding · esc to interrupt"))]))
         flooding = self._app.loop.clock() < until
         following = (lambda: self._flood_rows(until, number + FLOOD_ROWS)) if flooding else self.advance
         self._timer = self._app.loop.later(0, following)
@@ -404,7 +405,7 @@ class TurnRunner:
     def _show_alternate(self, directive: Directive) -> Turn:
         columns, lines = self._app.tty.size
         self.on_alternate_screen = True
-        page = clip(" A page on the alternate screen, gone in a moment.", columns)
+        page = clip(tr(" A page on the alternate screen, gone in a moment."), columns)
         self._app.tty.write(f"\x1b[?1049h\x1b[2J\x1b[{max(lines // 2, 1)}H{page}")
         yield directive.seconds()
         self._leave_alternate()

@@ -133,13 +133,13 @@ def _wrapped(text: str, cells: int, limit: int) -> list[str]:
     rows = wrap(start, cells)
     if not limit or (len(rows) <= limit and cells * limit >= len(text)):
         return rows
-    return [*rows[: limit - 1], f"… {text.count(chr(10)) + 1} lines in all"]
+    return [*rows[: limit - 1], tr(f"… {text.count(chr(10)) + 1} lines in all")]
 
 
 def banner(style: AnsiStyle, name: str, folder: str, columns: int) -> list[str]:
     lines = [
-        (f"✻ {name}", "· scripted agent, no model"),
-        ("  /help", "for things to try"),
+        (f"✻ {name}", tr("· scripted agent, no model")),
+        ("  /help", tr("for things to try")),
         ("  cwd", folder),
     ]
     if columns < 44:
@@ -159,7 +159,7 @@ def _folder() -> str:
     try:
         path = os.getcwd()  # noqa: PTH109 - pathlib would double the start time
     except OSError:
-        return "(removed)"
+        return tr("(removed)")
     home = os.environ.get("HOME", "")
     return "~" + path[len(home) :] if home and (path + "/").startswith(home.rstrip("/") + "/") else path
 
@@ -320,7 +320,7 @@ def _activity(view: PanelView, style: AnsiStyle, columns: int) -> list[str]:
         text = clip(tr(f" Working… ({int(view.working)}s · esc to interrupt)"), columns - 1)
         rows += ["", style.accent(mark) + style.dim(text)]
     rows += [
-        style.dim(clip(f"  ↳ queued: {' '.join(printable(text[:columns]).split())}", columns))
+        style.dim(clip(tr(f"  ↳ queued: {' '.join(printable(text[:columns]).split())}"), columns))
         for text in view.queued[-3:]
     ]
     return [*rows, ""]

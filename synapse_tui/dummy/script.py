@@ -164,18 +164,20 @@ def answer(text: str, *, turn: int, reply: str = "") -> str:
         return reply.replace("{text}", text)
     match = SENDER.match(text)
     said = DIRECTIVE.sub("", text[match.end() :] if match else text).strip()
-    who = f"{match[1]} says" if match else "You said"
-    chars, lines = len(text), text.count("\n") + 1
-    size = f"({chars} character{'s' * (chars != 1)}, {lines} line{'s' * (lines != 1)})"
-    echo = f"{who}: {said[:160]}{'…' * (len(said) > 160)}\n{size}" if said else f"Done. {size}"
+    who = tr(f"{match[1]} says") if match else tr("You said")
+    chars, rows = len(text), text.count("\n") + 1
+    size = tr(
+        f"({chars} {'character' if chars == 1 else 'characters'}, {rows} {'line' if rows == 1 else 'lines'})"
+    )
+    echo = f"{who}: {said[:160]}{'…' * (len(said) > 160)}\n{size}" if said else f"{tr('Done.')} {size}"
     if match:
         return echo
     if turn == 0:
-        return f"{echo}\n\n{HELP}"
-    return f"{echo}\n\n{TIPS[(turn - 1) % len(TIPS)]}"
+        return f"{echo}\n\n{tr(HELP)}"
+    return f"{echo}\n\n{tr(TIPS[(turn - 1) % len(TIPS)])}"
 
 
 def slow_text(text: str, seconds: float) -> str:
     """Return a longer answer for a slow turn: two lines per second, and a last line that marks its end."""
-    lines = "\n".join(f"slow line {index} of a long answer" for index in range(int(seconds * 2)))
+    lines = "\n".join(tr(f"slow line {index} of a long answer") for index in range(int(seconds * 2)))
     return f"{text}\n{lines}\nEND-OF-SLOW"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -16,10 +17,12 @@ from textual.content import Content
 from synapse_tui import language
 from synapse_tui.cli.output import cells
 from synapse_tui.cli.sessions import _report_end
+from synapse_tui.dummy.app import DummyApp, JsonLinesFile, parse_options
 from synapse_tui.dummy.composer import DummyComposer
 from synapse_tui.dummy.parts import PARTS
 from synapse_tui.dummy.screen import AnsiStyle, PanelView, panel
-from synapse_tui.dummy.script import Directive, permission
+from synapse_tui.dummy.script import Directive, ScriptedDialog, permission
+from synapse_tui.dummy.terminal import Loop, Tty
 from synapse_tui.keymap import Keymap
 from synapse_tui.language import Catalogue, breakable, parts_of
 from synapse_tui.model import AgentState
@@ -29,6 +32,7 @@ from synapse_tui.sessions.client import Ended
 from synapse_tui.sessions.places import SessionPlace
 from synapse_tui.settings.files import SettingEntry
 from synapse_tui.settings.schema import SCHEMA
+from synapse_tui.terminal import Terminal
 from synapse_tui.widgets.text import wrapped_line  # also teaches Textual
 from synapse_tui.wording import standing_words
 from tests.command_line import Result, call
@@ -214,6 +218,53 @@ def test_the_state_of_the_built_in_agent_is_read_in_japanese(word: str, state: A
     assert language.tr(word) in text
     assert word not in text.lower()
     assert screen.detector.report.state is state
+
+
+class Obliging(DummyApp):
+    """Its dialogs are answered with what they offer first."""
+
+    def _show_dialog(self, dialog: ScriptedDialog) -> None:
+        super()._show_dialog(dialog)
+        dialog.press("enter")
+        self.loop.later(0, self.close_dialog)
+
+
+class Paper(Tty):
+    """A terminal that shows all that was ever written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.terminal = Terminal(80, 300)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.terminal.columns, self.terminal.lines
+
+    def write(self, text: str) -> None:
+        self.terminal.feed(text.encode("utf-8", "surrogateescape"))
+
+
+@pytest.mark.usefixtures("japanese")
+def test_all_that_the_built_in_agent_says_of_itself_is_japanese() -> None:
+    loop, paper = Loop(itertools.count().__next__), Paper()
+    options = parse_options(["--name", "alice", "--resume", "--word-delay", "0"], {"HOME": "/"})
+    app = Obliging(options, paper, loop, JsonLinesFile(""))
+    app.paint()
+    placeholder = "\n".join(paper.terminal.display)
+    talk = ("一", "[A2A:1234abcd:bob] 二", *"三四五六七")
+    for text in (*talk, "%%slow:1%%", "%%ask%%", "%%error%%", "/menu", "/nix", "!seq 99", "!false"):
+        app.submit(text, "test")
+    app.paint()
+    queued = "\n".join(paper.terminal.display)
+    app.submit("/exit", "test")
+    loop.run()
+    said = "\n".join([placeholder, queued, *paper.terminal.display])
+    said += "\n".join(str(paper.terminal.scrollback[at].text) for at in range(len(paper.terminal.scrollback)))
+    ours = re.sub(r"%%.*?%%|`.*?`|@NAME|/\w+|A2A:\w+:bob|\S*/\S*|END-OF-SLOW", "", said)
+    known = {"alice", "bob", "cwd", "enter", "esc", "shift", "hello", "hi", "bash", "seq", "false"}
+    assert {word.lower() for word in re.findall("[A-Za-z]{2,}", ours)} <= known
+    assert "(1 文字、1 行)" in said
+    assert "終了コード 1" in said
 
 
 @pytest.mark.usefixtures("japanese")
