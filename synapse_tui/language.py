@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from string import Formatter
 from typing import NamedTuple
@@ -34,6 +34,7 @@ CLOSING = "、。，．」』）］】〉》？！：；・…ーぁぃぅぇぉ
 """Signs after which, and before which, no line is broken."""
 _LIKE_NAMES = frozenset("@~/()<>[]$^'\"+-#&%*")
 _WORD = re.compile(r"\w+")
+_PROSE = re.compile(r"[a-z],? [a-z]")
 
 
 def tr(text: str) -> str:
@@ -172,7 +173,7 @@ class Template(NamedTuple):
         value = r"(\S*?)" if len(self.parts) == 2 and not self.parts[0] and self.weight < _SHORT else "(.*?)"
         pattern = value.join(map(re.escape, self.parts))
         found = re.fullmatch(pattern, text, re.DOTALL)
-        if found is None:
+        if found is None or self._is_guess(found.groups()):
             return None
         said = ""
         for fixed, field, spec, _conversion in Formatter().parse(self.said):
@@ -181,6 +182,16 @@ class Template(NamedTuple):
                 value = found.group(int(field) + 1)
                 said = _joined(said, tr(value) if spec == "t" else value)
         return said
+
+    def _is_guess(self, values: Sequence[str]) -> bool:
+        """Whether few letters are known and words stand around them, as in a sentence that is not ours."""
+        if self.parts[0] or len(values) < 2 or self.weight >= _SHORT:
+            return False
+        return any(
+            _PROSE.search(value)
+            for before, value in zip(self.parts[:-1], values, strict=True)
+            if not before.endswith(": ")
+        )
 
 
 def _joined(before: str, after: str) -> str:

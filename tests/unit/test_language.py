@@ -93,6 +93,7 @@ CASES = {
     "Close {0}?": "{0} を閉じますか？",
     "Close {0}!": "{0:t} を閉じますか？",
     "{{{0}}} is a place": "{{{0}}}は場所です",
+    "{0} in {1}": "{1}の{0}",
 }
 
 
@@ -113,6 +114,11 @@ CASES = {
         ("it is open", "it is open"),
         ("{x} is a place", "{x}は場所です"),
         ("the agent runs away", "the agent runs away"),
+        ("3 件 in /tmp/a", "/tmp/a の 3 件"),
+        ("2026-02-28 22:24 in parser", "parser の 2026-02-28 22:24"),
+        ("a plain shell in the project", "a plain shell in the project"),
+        ("Google's agent in a box", "Google's agent in a box"),
+        ("put it, then look in it", "put it, then look in it"),
         ("", ""),
     ],
 )
