@@ -235,7 +235,7 @@ class Launcher(Dialog[list[AgentSpec]]):
 
     def body(self) -> ComposeResult:
         width = max((len(p.display or p.name) for p in (*self._usable, *self._missing)), default=0) + 2
-        choices = [Choice(p.name, _row(p, width), marked=p.name not in BUILT_IN) for p in self._usable]
+        choices = [Choice(p.name, profile_row(p, width), marked=p.name not in BUILT_IN) for p in self._usable]
         yield Checklist(choices, id="profiles")
         if self._missing:
             yield label(tr("Not installed"))
@@ -273,17 +273,19 @@ class Launcher(Dialog[list[AgentSpec]]):
             self.show_error("mark an agent with Space")
 
 
-def _row(profile: Profile, width: int) -> Content:
+def profile_row(profile: Profile, width: int) -> Content:
+    about = one_line(profile.description)
+    about = tr(about) if profile.origin == "shipped" else about  # a person wrote it in their own language
     return Content.assemble(
         (pad(profile.display or profile.name, width), "bold $ink"),
-        (tr(one_line(profile.description)) or profile.command, "$muted"),
+        (about or profile.command, "$muted"),
     )
 
 
 def _missing_row(profile: Profile, width: int) -> Content:
     how = tr(f"install: {profile.install}") if profile.install else tr(f"put '{profile.command}' on PATH")
     return Content.assemble(
-        (" ×  ", "$faint"),
+        ("  ×  ", "$faint"),  # as wide as the boxes of what is installed
         (pad(profile.display or profile.name, width), "$muted"),
         (how, "$faint"),
     )

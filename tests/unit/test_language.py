@@ -8,6 +8,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from synapse_tui.keymap import Keymap
 from synapse_tui.language import Catalogue, breakable, parts_of
 from synapse_tui.model import AgentState
 from synapse_tui.screens.application import help_text
+from synapse_tui.screens.new_agent import profile_row
 from synapse_tui.screens.settings import sentence_row
 from synapse_tui.sessions.client import Ended
 from synapse_tui.sessions.places import SessionPlace
@@ -36,6 +38,7 @@ from synapse_tui.terminal import Terminal
 from synapse_tui.widgets.text import wrapped_line  # also teaches Textual
 from synapse_tui.wording import standing_words
 from tests.command_line import Result, call
+from tests.profiles import shipped
 from tests.texts import CATALOGUES, texts
 from tests.unit.agent_screens import Screen
 
@@ -271,6 +274,15 @@ def test_all_that_the_built_in_agent_says_of_itself_is_japanese() -> None:
     assert {word.lower() for word in re.findall("[A-Za-z]{2,}", ours)} <= known
     assert "(1 文字、1 行)" in said
     assert "終了コード 1" in said
+
+
+@pytest.mark.usefixtures("japanese")
+def test_what_a_person_wrote_of_an_agent_is_shown_as_written() -> None:
+    shipped_one = shipped().profiles["shell"]
+    own = replace(shipped_one, origin="user", description="Close the last issue?")
+    assert language.tr(own.description) != own.description
+    assert own.description in profile_row(own, 10).plain
+    assert language.tr(shipped_one.description) in profile_row(shipped_one, 10).plain
 
 
 @pytest.mark.usefixtures("japanese")
