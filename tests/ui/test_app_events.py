@@ -1,6 +1,7 @@
 """What the host tells, and how the application shows it."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,8 @@ async def test_without_agents_the_launcher_asks():
     async with running(host) as (app, pilot):
         assert isinstance(app.screen, Launcher)
         assert "npm install -g @github/copilot" in text_of(app)
+        names = [re.search("Claude Code|Copilot", row) for row in text_of(app).splitlines()]
+        assert len({name.start() for name in names if name}) == 1, "in one column"
         await pilot.press("down", "space", "enter")
         await until(lambda: len(app.main.deck.panes) == 2)
         assert [spec.profile for spec in host.opened] == ["claude", "gemini"]
