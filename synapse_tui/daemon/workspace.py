@@ -323,7 +323,7 @@ def _spec(agent: SavedAgent) -> AgentSpec:
 def _words(agent: SavedAgent) -> str:
     name = f" '{agent.name}'" if agent.name else ""
     command = shorten(one_line(shlex.join((*agent.command, *agent.args))), COMMAND_WIDTH, "middle")
-    return f"{agent.profile}{name} in {tilde(agent.cwd)}" + (f": {command}" if agent.command else "")
+    return f"{agent.profile}{name}  {tilde(agent.cwd)}" + (f": {command}" if agent.command else "")
 
 
 async def find_lost(

@@ -306,7 +306,7 @@ class RestoreQuestion(Question[bool]):
         count = plural(len(self._offer.agents), "agent")
         yield Static(Content(tr(f"{count} ended without being closed, last seen {when}:")), markup=False)
         agents = "\n".join(f"  {printable(agent)}" for agent in self._offer.agents)
-        yield Static(Content(f"\n{agents}\n"), markup=False)
+        yield Static(Content(f"\n{agents}"), markup=False)
         yield Static(Content(self._resumes), id="what", classes="text", markup=False)
 
     def on_mount(self) -> None:

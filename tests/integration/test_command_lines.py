@@ -296,7 +296,9 @@ async def test_the_workspace_brings_it_back_with_what_was_allowed(tmp_path: Path
     assert saved is not None
     async with running(make_host(tmp_path)) as host:
         lost = LostWorkspace(host, store, saved, lambda _view: None, ask=False)
-        assert lost.offer().agents == (f"echo-bot 'bob' in {host.folder}: python3 {echo} --x",)
+        assert lost.offer().agents == (f"echo-bot 'bob'  {host.folder}: python3 {echo} --x",), (
+            "no word of any language"
+        )
         assert not await lost.open([(80, 24)])
         (back,) = host.agents.values()
         assert (back.agent_id, back.name, back.allowed) == (agent.agent_id, "bob", True)

@@ -22,7 +22,7 @@ def offer(waiting: Callable[[], Awaitable[int]]) -> RestoreOffer:
         return []
 
     saved_at = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
-    return RestoreOffer(["claude in /work"], saved_at, True, {}, open_them, lambda: None, waiting, list)
+    return RestoreOffer(["claude  /work"], saved_at, True, {}, open_them, lambda: None, waiting, list)
 
 
 @pytest.mark.parametrize(("count", "told"), [(1, "1 message waits"), (3, "3 messages wait"), (0, "")])
@@ -35,7 +35,7 @@ async def test_it_tells_how_many_messages_wait(count: int, told: str) -> None:
 
     async with running(FakeHost(), restore=offer(waiting)) as (app, pilot):
         assert isinstance(app.screen, RestoreQuestion)
-        await until(lambda: "claude in /work" in text_of(app))
+        await until(lambda: "claude  /work" in text_of(app))
         assert "wait" not in text_of(app), "the question does not wait for the count"
         counted.set()
         await pilot.pause()

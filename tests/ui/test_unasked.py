@@ -122,7 +122,7 @@ def offering(host: FakeHost) -> RestoreOffer:
         return 0
 
     saved_at = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
-    return RestoreOffer(["claude in /work"], saved_at, True, {}, open_them, lambda: None, waiting, list)
+    return RestoreOffer(["claude  /work"], saved_at, True, {}, open_them, lambda: None, waiting, list)
 
 
 async def restored(app: SynapseApp, pilot: Pilot[None]) -> FakeSession:
