@@ -166,7 +166,7 @@ class HistoryView(Dialog[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= WIDE, "-beside")
-        self._draw()
+        self.call_after_refresh(self._draw)  # as wide as it is then
 
     @property
     def list(self) -> HistoryList:
@@ -286,7 +286,8 @@ class HistoryView(Dialog[None]):
         if self.has_class("-beside") or self._reading:
             text = Content("")
             if record is not None:
-                text = story_text(record, self._story, self._actions.now(), self._actions.labels())
+                width = self.query_one("#task").scrollable_content_region.width
+                text = story_text(record, self._story, self._actions.now(), self._actions.labels(), width)
             self.query_one("#story", Static).update(text)
 
     @on(HistoryList.Opened)
@@ -459,7 +460,9 @@ class Filters:
         }
 
 
-def story_text(record: Record, story: Story | None, now: datetime, labels: Mapping[str, str]) -> Content:
+def story_text(
+    record: Record, story: Story | None, now: datetime, labels: Mapping[str, str], width: int
+) -> Content:
     task, mark = record.task, delivery_mark(record.task)
     parts: list[tuple[str, str]] = [
         (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}"),
@@ -474,7 +477,7 @@ def story_text(record: Record, story: Story | None, now: datetime, labels: Mappi
     parts += _short(said(task))
     text = Content.assemble(*parts)
     if story is not None:
-        text = Content.assemble(text, timeline_text(story.steps, now))
+        text = Content.assemble(text, timeline_text(story.steps, now, width))
     if task.metadata:
         words = json.dumps(dict(task.metadata), ensure_ascii=False, indent=2, default=str)
         text = Content.assemble(text, (tr("\n\nMetadata\n"), "bold $accent"), (printable(words), "$muted"))

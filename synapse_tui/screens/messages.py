@@ -28,7 +28,7 @@ from synapse_tui.widgets import views
 from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.pane import LastMessage
 from synapse_tui.widgets.states import Mark, delivery_mark, step_mark
-from synapse_tui.widgets.text import answer_words, one_line, plural, printable
+from synapse_tui.widgets.text import answer_words, one_line, plural, printable, wrapped
 from synapse_tui.widgets.views import commands_of, named, party, proof
 from synapse_tui.wording import moment, standing_words
 
@@ -54,6 +54,8 @@ LAST = 2  # messages of which the composer shows what became of them
 TEXT_CELLS = 200
 ALLOWED = tr("messages are typed from now on")
 _WORD_CELLS = 11
+_LEAST_REASON = 20  # minimum cells of a reason beside its step
+_BELOW = 4  # where it begins beneath it
 _BUTTONS = {
     views.SEND_NOW: tr("Send now (s)"),
     views.SEND_AGAIN_NOW: tr("Send again now (s)"),
@@ -534,6 +536,7 @@ class MessageDetail(Dialog[str]):
         self._labels = labels
         self._read_steps = steps
         self._now = now
+        self._steps: Sequence[Change] = ()
         self._timeline = Content("")
 
     def body(self) -> ComposeResult:
@@ -563,8 +566,19 @@ class MessageDetail(Dialog[str]):
             changes = await self._read_steps(self.message.id)
         except SynapseError as error:
             self._timeline = Content.assemble((tr("\nTimeline  "), "bold $accent"), (error.message, "$muted"))
+            self._steps = ()
+            self._draw_steps()
         else:
-            self._timeline = timeline_text(changes, self._now())[1:]
+            self._steps = changes
+            self.call_after_refresh(self._draw_steps)  # as wide as it is then
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._draw_steps)
+
+    def _draw_steps(self) -> None:
+        if self._steps:
+            width = self.query_one(".body").scrollable_content_region.width
+            self._timeline = timeline_text(self._steps, self._now(), width)[1:]
         self.query_one("#timeline", Static).update(self._timeline)
 
     def buttons(self) -> ComposeResult:
@@ -631,16 +645,20 @@ def _answer_head(*artifacts: Artifact) -> str:
     return tr("↳ answer (incomplete)") if any(each.truncated for each in artifacts) else tr("↳ answer")
 
 
-def timeline_text(changes: Sequence[Change], now: datetime) -> Content:
-    """Render the steps of a message, oldest first: time, step, reason."""
+def timeline_text(changes: Sequence[Change], now: datetime, width: int) -> Content:
+    """Render the steps of a message, oldest first: time, step, reason, which keeps to its column."""
     if not changes:
         return Content("")
     parts: list[tuple[str, str]] = [(tr("\n\nTimeline\n"), "bold $accent")]
     for change in changes:
         mark = step_mark(TaskState(change.state), DeliveryState(change.delivery), change.reason)
-        parts += [
-            (f"  {moment(change.time, now)}  ", "$faint"),
-            (f"{mark.glyph} {pad(mark.word, _WORD_CELLS)}", f"${mark.colour}"),
-            (f"{tr(one_line(change.reason))}\n", "$muted"),
-        ]
+        when, step = f"  {moment(change.time, now)}  ", f"{mark.glyph} {pad(mark.word, _WORD_CELLS)}"
+        column, reason = cell_len(when + step), tr(one_line(change.reason))
+        beside = width - column >= _LEAST_REASON
+        indent = " " * (column if beside else _BELOW)
+        rows = wrapped(reason, width - len(indent))
+        parts += [(when, "$faint"), (step, f"${mark.colour}")]
+        parts.append(
+            (f"{'' if beside else f'{chr(10)}{indent}'}{f'{chr(10)}{indent}'.join(rows)}\n", "$muted")
+        )
     return Content.assemble(*parts).rstrip()

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,10 @@ from synapse_tui.dummy.script import Directive, ScriptedDialog, permission
 from synapse_tui.dummy.terminal import Loop, Tty
 from synapse_tui.keymap import Keymap
 from synapse_tui.language import Catalogue, breakable, parts_of
-from synapse_tui.model import AgentState
+from synapse_tui.messages.records import Change
+from synapse_tui.model import AgentState, DeliveryState, TaskState
 from synapse_tui.screens.application import help_text
+from synapse_tui.screens.messages import timeline_text
 from synapse_tui.screens.new_agent import profile_row
 from synapse_tui.screens.settings import sentence_row
 from synapse_tui.sessions.client import Ended
@@ -274,6 +277,20 @@ def test_all_that_the_built_in_agent_says_of_itself_is_japanese() -> None:
     assert {word.lower() for word in re.findall("[A-Za-z]{2,}", ours)} <= known
     assert "(1 文字、1 行)" in said
     assert "終了コード 1" in said
+
+
+@pytest.mark.usefixtures("japanese")
+@pytest.mark.parametrize("width", [30, 56, 100])
+def test_the_reason_of_a_step_stays_in_its_column(width: int) -> None:
+    day = datetime(2026, 2, 28, tzinfo=UTC)
+    reason = "permission dialog open"
+    step = Change("task", day, TaskState.SUBMITTED, DeliveryState.HELD, reason)
+    text = timeline_text([step], day + timedelta(days=9), width)
+    _, _, _, *rows = (row.rstrip() for row in text.plain.splitlines())
+    assert all(cells(row) <= width for row in rows)
+    assert all(row.startswith("    ") for row in rows[1:])
+    assert rows[0].endswith("held") == (width == 30), "it begins beneath where there is little room"
+    assert "".join(row.strip() for row in rows).endswith(language.tr(reason))
 
 
 @pytest.mark.usefixtures("japanese")
