@@ -207,15 +207,38 @@ async def test_a_request_whose_end_others_would_read_elsewhere_is_the_last_of_it
         assert not agent.requests
 
 
+def nested(levels: int) -> object:
+    value: object = 1
+    for _ in range(levels - 1):
+        value = {"a": value}
+    return value
+
+
+OLD_MESSAGE: dict[str, Any] = {
+    "kind": "message",
+    "role": "user",
+    "messageId": "one",
+    "parts": [{"kind": "text", "text": "x"}],
+}
+MESSAGE: dict[str, Any] = {"role": "ROLE_USER", "messageId": "one", "parts": [{"text": "x"}]}
+
+
 @pytest.mark.parametrize(("depth", "taken"), [(29, True), (30, False), (45, False), (60, False)])
 async def test_data_that_could_not_be_shown_again_is_refused(depth: int, taken: bool) -> None:
     """One such task would be in the way of every list of tasks: protobuf has a limit of its own."""
-    data: object = 1
-    for _ in range(depth):
-        data = {"a": data}
+    data = nested(depth + 1)
     message = {"role": "ROLE_USER", "messageId": "one", "parts": [{"data": data}]}
     params = {"message": message, "configuration": {"returnImmediately": True}}
     call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
+    old = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "message/send",
+        "params": {
+            "message": {**OLD_MESSAGE, "messageId": "two", "parts": [{"kind": "data", "data": data}]},
+            "configuration": {"blocking": False},
+        },
+    }
     plain = {"message": {"role": "user", "parts": [{"type": "data", "data": data}]}}
     listing = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {"historyLength": 1}}
     headers = {"Content-Type": "application/json", "A2A-Version": "1.0"}
@@ -231,8 +254,71 @@ async def test_data_that_could_not_be_shown_again_is_refused(depth: int, taken: 
         assert ("result" in answer, answer.get("error", {}).get("code")) == (taken, None if taken else -32602)
         status, _answer = await ask("/tasks/send", plain)
         assert status == (200 if taken else 422)
+        headers["A2A-Version"] = "0.3"
+        _status, answer = await ask("/", old)
+        assert ("result" in answer, answer.get("error", {}).get("code")) == (taken, None if taken else -32602)
+        headers["A2A-Version"] = "1.0"
         _status, answer = await ask("/", listing)
         assert "result" in answer
+        await connection.close()
+
+
+@pytest.mark.parametrize("levels", [20, 21, 34, 46, 61, 400])
+async def test_metadata_that_could_not_be_shown_again_is_refused(levels: int) -> None:
+    """Wherever it stands, in both versions, on every method, over JSON-RPC and REST: never as our failure."""
+    about = {"metadata": nested(levels)}
+    now = {"configuration": {"returnImmediately": True}}
+    soon = {"configuration": {"blocking": False}}
+    old_rest = {"request": {"messageId": "one", "role": "ROLE_USER", "content": [{"text": "x"}]}}
+    sent: list[tuple[str, str, str, dict[str, Any]]] = [
+        ("1.0", "/", "SendMessage", {"message": {**MESSAGE, **about}, **now}),
+        ("1.0", "/", "SendMessage", {"message": MESSAGE, **about, **now}),
+        ("1.0", "/", "SendMessage", {"message": {**MESSAGE, "parts": [{"text": "x", **about}]}, **now}),
+        ("1.0", "/", "CancelTask", {"id": "no-task", **about}),
+        ("0.3", "/", "message/send", {"message": {**OLD_MESSAGE, **about}, **soon}),
+        ("0.3", "/", "message/send", {"message": OLD_MESSAGE, **about, **soon}),
+        (
+            "0.3",
+            "/",
+            "message/send",
+            {"message": {**OLD_MESSAGE, "parts": [{"kind": "text", "text": "x", **about}]}, **soon},
+        ),
+        ("0.3", "/", "tasks/cancel", {"id": "no-task", **about}),
+        (
+            "1.0",
+            "/a2a/rest/message:send",
+            "",
+            {"message": {**MESSAGE, "parts": [{"text": "x", **about}]}, **now},
+        ),
+        ("1.0", "/a2a/rest/message:send", "", {"message": MESSAGE, **about, **now}),
+        ("1.0", "/a2a/rest/tasks/no-task:cancel", "", about),
+        ("0.3", "/v1/message:send", "", {**old_rest, **about, **soon}),
+        ("0.3", "/v1/message:send", "", {"request": {**old_rest["request"], **about}, **soon}),
+        ("0.3", "/v1/tasks/no-task:cancel", "", about),
+    ]
+    async with running() as (agent, _):
+        connection = await Connection.open(agent.port)
+
+        async def ask(version: str, path: str, body: object) -> dict[str, Any]:
+            headers = {"Content-Type": "application/json", "A2A-Version": version}
+            request = http("POST", path, agent.port, json.dumps(body).encode(), headers)
+            _status, answer = await connection.ask(request)
+            found: dict[str, Any] = json.loads(answer)
+            return found
+
+        for version, path, method, params in sent:
+            call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params} if method else params
+            answer = await ask(version, path, call)
+            error = answer.get("error")
+            unknown = error is not None and error["code"] in (-32001, 404)  # there is no task to cancel
+            if levels == 20:
+                assert error is None or unknown, (version, path, method, answer)
+            elif not unknown or levels > 60:
+                assert error is not None, (version, path, method)
+                assert error["code"] in (-32602, 400), (version, path, method, error)
+                assert "nested deeper than" in error["message"], (version, path, method, error)
+        listing = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {"historyLength": 1}}
+        assert "result" in await ask("1.0", "/", listing)
         await connection.close()
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
 from synapse_tui.a2a.problems import HttpProblem
@@ -24,7 +25,7 @@ from synapse_tui.a2a.protocol.convert import (
     task_proto,
     value_of,
 )
-from synapse_tui.a2a.protocol.handler import MAX_ANSWERED, Retries
+from synapse_tui.a2a.protocol.handler import MAX_ANSWERED, Retries, list_json
 from synapse_tui.a2a.wire import check_media_type
 from synapse_tui.content import Artifact, Part, TaskMessage
 from synapse_tui.model import USER, MessageRequest, Task
@@ -90,6 +91,21 @@ async def test_only_files_are_read(tmp_path: Path) -> None:
 def test_json_values_come_back(value: object) -> None:
     assert json_of(value_of(value)) == value
     assert json_of(struct_of({"k": value})) == {"k": value}
+
+
+def test_what_is_too_deep_for_protobuf_is_text_in_the_depth() -> None:
+    """What an agent gave, or an earlier version took, must not be in the way of every list of tasks."""
+    deep: object = 1
+    for _ in range(60):
+        deep = {"a": [deep]}
+    task = replace(TASK, artifacts=(Artifact("x", parts=(Part("data", data=deep, metadata={"m": deep}),)),))
+    page = pb.ListTasksResponse(tasks=[task_proto(task)])
+    (part,) = list_json(page)["tasks"][0]["artifacts"][0]["parts"]
+    for value in (part["data"], part["metadata"]["m"]):
+        inner = value
+        while not isinstance(inner, str):
+            (inner,) = inner.values() if isinstance(inner, dict) else inner
+        assert inner.startswith(('[{"a": [{"a": ', '{"a": [{"a": '))
 
 
 # -- messages that come again ---

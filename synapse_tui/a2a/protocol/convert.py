@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import os
 import stat
@@ -19,6 +20,7 @@ from google.protobuf.struct_pb2 import Struct, Value
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from synapse_tui.a2a.wire import (
+    MAX_DATA_DEPTH,
     MAX_PARTS,
     check_data,
     check_media_type,
@@ -301,7 +303,7 @@ def draft_of(params: pb.SendMessageRequest, call: ProtocolCall) -> MessageDraft:
 
 
 def _content(part: pb.Part) -> Part | Upload:
-    name, kind, metadata = part.filename, part.media_type, object_of(part.metadata)
+    name, kind, metadata = part.filename, part.media_type, check_metadata(object_of(part.metadata))
     check_media_type(kind, "a part")
     match part.WhichOneof("content"):
         case "text":
@@ -347,11 +349,13 @@ def object_of(struct: Struct) -> dict[str, object]:
     return found
 
 
-def _fitting(value: object) -> object:
+def _fitting(value: object, levels: int = MAX_DATA_DEPTH) -> object:
+    if not levels and isinstance(value, Mapping | list | tuple):  # of an agent, or of an earlier version
+        return sound(json.dumps(value, ensure_ascii=False, default=str))
     if isinstance(value, Mapping):
-        return {sound(str(key)): _fitting(inner) for key, inner in value.items()}
+        return {sound(str(key)): _fitting(inner, levels - 1) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_fitting(inner) for inner in value]
+        return [_fitting(inner, levels - 1) for inner in value]
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):

@@ -36,11 +36,16 @@ from starlette.routing import BaseRoute, Route
 
 from synapse_tui.a2a.event_stream import EventStream, hung_up
 from synapse_tui.a2a.problems import JSONRPC_PATHS, OLD_REST_PREFIXES, REST_PREFIX
+from synapse_tui.a2a.wire import MAX_DATA_DEPTH
+from synapse_tui.content import is_deeper
 
 from .calls import SYNAPSE, CallContextBuilder, extensions_of, version_of
 from .cards import Cards
 from .handler import Handler, check_state, list_json
 from .legacy import OldJsonRpc, old_error, old_rest_routes
+
+MAX_BODY_DEPTH = MAX_DATA_DEPTH + 5
+"""A data part stands five levels below its call; protobuf would fail on deeper ones in its own words."""
 
 
 async def check_body(request: Request, *, needed: bool) -> None:
@@ -57,6 +62,10 @@ async def check_body(request: Request, *, needed: bool) -> None:
         raise JSONParseError(f"the body is no JSON: {error}") from error
     if not sound:
         raise InvalidParamsError("a text holds half a surrogate pair")
+    if is_deeper(value, MAX_BODY_DEPTH):
+        raise InvalidParamsError(
+            f"the body is nested deeper than {MAX_BODY_DEPTH} levels", {"hint": "flatten it"}
+        )
 
 
 def encodable(text: str) -> bool:
