@@ -10,6 +10,7 @@ import asyncio
 import base64
 import binascii
 import hashlib
+import json
 import os
 import tempfile
 from collections.abc import (
@@ -422,18 +423,22 @@ class _LargeBody:
         self._sieve.feed(data)
 
 
-def check_content_type(headers: Headers) -> None:
-    """Require JSON: a web form can send text/plain and form types to any server without a preflight."""
+def check_content_type(headers: Headers, body: bytes) -> None:
+    """Require JSON in UTF-8 (RFC 8259, section 8.1), which Python's reader does not.
+
+    A web form can send text/plain and form types to any server without a preflight.
+    """
     values = headers.get("content-type", ())
     kind, _, parameters = (values[0] if len(values) == 1 else "").lower().partition(";")
     charset = parameters.replace(" ", "").replace('"', "")
     encoded = list(headers.get("content-encoding", ["identity"])) != ["identity"]
+    encoded = encoded or not json.detect_encoding(body).startswith("utf-8")
     if kind.strip() not in JSON_TYPES or charset not in ("", "charset=utf-8") or encoded:
         raise HttpProblem(
             415,
             "unsupported_media_type",
             "the body must be JSON in UTF-8, uncompressed",
-            "send the header Content-Type: application/json",
+            "send UTF-8 with the header Content-Type: application/json",
         )
 
 

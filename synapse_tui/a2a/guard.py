@@ -189,7 +189,7 @@ class Guard:
         )  # before the body is read, while the caller still runs
         await request.read_body(self._bodies)
         if scope["method"] == "POST" and request.body.content:
-            check_content_type(request.headers)
+            check_content_type(request.headers, request.body.content)
         sender_id = self._verified_sender(request, principal) or calling
         if sender_id:
             principal = signed_by(sender_id, near=caller.near and caller.owner is not Owner.OTHER)

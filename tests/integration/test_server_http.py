@@ -322,6 +322,24 @@ async def test_metadata_that_could_not_be_shown_again_is_refused(levels: int) ->
         await connection.close()
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("path", ["/", "/a2a/rest/message:send", "/v1/message:send", "/tasks/send"])
+async def test_only_utf_8_is_exchanged(path: str, encoding: str) -> None:
+    """RFC 8259, section 8.1: whoever reads a body before us, as a proxy does, must read the same."""
+    message = {"role": "user", "parts": [{"type": "text", "text": "x"}]}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "GetTask", "message": message}).encode(encoding)
+    async with running() as (agent, _):
+        for kind in ("application/json", f"application/json; charset={encoding[:6]}"):
+            connection = await Connection.open(agent.port)
+            status, answer = await connection.ask(
+                http("POST", path, agent.port, body, {"Content-Type": kind, "A2A-Version": "1.0"})
+            )
+            await connection.close()
+            assert status == 415
+            assert "JSON in UTF-8" in json.loads(answer)["error"]["message"]
+        assert not agent.requests
+
+
 class Slow(FakeAgent):
     """Takes its time to cancel."""
 
