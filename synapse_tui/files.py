@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
+import time
 from typing import TYPE_CHECKING
 
 from synapse_tui.errors import UnsafePath
@@ -19,6 +21,9 @@ LARGEST = 1024 * 1024
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _MOST_LINKS = 40
 """Maximum number of links on a path, as on Linux."""
+LOCK_SECONDS = 10.0
+"""Seconds to wait for another process that holds a lock, which takes milliseconds."""
+_LOCK_POLL = 0.01
 
 
 def write_advice(error: OSError) -> str:
@@ -241,3 +246,29 @@ def read_regular(path: Path | str, most: int = LARGEST) -> bytes:
         return data
     finally:
         os.close(descriptor)
+
+
+def lock_exclusively(descriptor: int, seconds: float | None = None) -> None:
+    """Lock an open file for this process alone, if its file system has locks, until it is closed.
+
+    Every lock of ours is waited for by this: any process of the user, also an agent, can hold it for ever.
+
+    Args:
+        descriptor: The file.
+        seconds: How long to wait for another process; `LOCK_SECONDS` by default.
+
+    Raises:
+        TimeoutError: Another process holds it longer.
+    """
+    end = time.monotonic() + (LOCK_SECONDS if seconds is None else seconds)
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise TimeoutError("another process holds the lock") from None
+            time.sleep(_LOCK_POLL)
+        except OSError:  # its file system has no locks
+            return
+        else:
+            return

@@ -8,12 +8,10 @@ skipped and logged, so foreign files never make reading fail.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import re
 import stat
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -21,7 +19,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from .addresses import Address, identity_of
 from .dataclass import dataclass
-from .files import check_safe, is_open, private_folder, write_private
+from .files import check_safe, is_open, lock_exclusively, private_folder, write_private
 from .process_times import is_alive, pid_namespace, process_name, process_start
 
 if TYPE_CHECKING:
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 
 MAX_RECORD_BYTES = 64 * 1024
 LOCK_TIMEOUT = 5.0
-LOCK_POLL = 0.01
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _ENDPOINT = re.compile(r"https?://[A-Za-z0-9._:\[\]-]{1,255}(/[!-~]*)?")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -293,23 +290,13 @@ class Registry:
             self._folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
         )
         try:
-            _wait_for_lock(descriptor)
+            try:
+                lock_exclusively(descriptor, LOCK_TIMEOUT)
+            except TimeoutError:
+                raise TimeoutError("the registry is locked by another process") from None
             yield
         finally:
             os.close(descriptor)
-
-
-def _wait_for_lock(descriptor: int) -> None:
-    deadline = time.monotonic() + LOCK_TIMEOUT
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise TimeoutError("the registry is locked by another process") from None
-            time.sleep(LOCK_POLL)
-        else:
-            return
 
 
 def _load(path: Path) -> object:

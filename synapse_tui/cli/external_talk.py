@@ -15,6 +15,7 @@ from synapse_tui.a2a.external.conversation import remote_id
 from synapse_tui.a2a.external.registry import ExternalAgent, ExternalStore
 from synapse_tui.a2a.external.service import ExternalAgents
 from synapse_tui.a2a.external.store import ConversationStore
+from synapse_tui.errors import ConfigError
 from synapse_tui.events import EventBus
 from synapse_tui.messages.history import History
 from synapse_tui.model import USER, TaskState
@@ -55,9 +56,10 @@ def talk(caller: Caller, agent: ExternalAgent, text: str, timeout: float | None)
 
     task = asyncio.run(run())
     if task.state.at_rest and task.state is not TaskState.FAILED:
-        ExternalStore(caller.paths.external).touch(
-            agent.alias, datetime.now(UTC).isoformat(timespec="seconds")
-        )
+        with contextlib.suppress(OSError, ConfigError):  # the answer counts, not when it came
+            ExternalStore(caller.paths.external).touch(
+                agent.alias, datetime.now(UTC).isoformat(timespec="seconds")
+            )
     return task
 
 

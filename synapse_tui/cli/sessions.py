@@ -91,7 +91,7 @@ def _look(socket: Path, *, timeout: float, ending: bool) -> RunningSession | Non
     except SessionError:
         info = {}
     if info is None:
-        with locked(place):
+        with contextlib.suppress(SessionError), locked(place):
             if not is_there(place):
                 place.socket.unlink(missing_ok=True)
                 if place.record is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import logging
@@ -17,7 +16,7 @@ from typing import IO, Any, Literal
 
 from synapse_tui.content import Artifact
 from synapse_tui.dataclass import dataclass
-from synapse_tui.files import check_safe
+from synapse_tui.files import check_safe, lock_exclusively
 from synapse_tui.model import DEFAULT_PRIORITY, DeliveryState, ReplyState, Sender, Task, TaskState
 
 from .records import Rows
@@ -194,7 +193,7 @@ def _imported(path: Path) -> Path:
 def _locked(path: Path) -> Iterator[IO[bytes]]:
     descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        lock_exclusively(descriptor)
         yield file
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import resource
 import select
@@ -21,7 +20,7 @@ from typing import Any, Protocol
 from synapse_tui import __version__
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import SessionError
-from synapse_tui.files import make_folder, private_folder
+from synapse_tui.files import lock_exclusively, make_folder, private_folder
 
 from .places import SessionPlace
 from .wire import VERSION, Line, LineBuffer, encode, send_request
@@ -172,11 +171,20 @@ def host_failed(place: SessionPlace, logs: Path, *, restores: bool = False) -> S
 
 @contextlib.contextmanager
 def locked(place: SessionPlace) -> Iterator[None]:
-    """Lock a session, to start or remove it."""
+    """Lock a session, to start or remove it.
+
+    Raises:
+        SessionError: Another process holds the lock for too long.
+    """
     make_folder(place.lock.parent)
     descriptor = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            lock_exclusively(descriptor)
+        except TimeoutError:
+            raise SessionError(
+                f"another process starts or removes session '{place.name}'", "try it again"
+            ) from None
         yield
     finally:
         os.close(descriptor)

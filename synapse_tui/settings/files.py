@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +14,7 @@ from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError, InvalidValue
 from synapse_tui.files import (
     check_safe,
+    lock_exclusively,
     private_folder,
     read_advice,
     read_regular,
@@ -40,24 +39,13 @@ def turn_at(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise ConfigError(f"{folder} cannot be read: {error.strerror}", "check its permissions") from error
     try:
-        end = time.monotonic() + LOCK_TIMEOUT
-        while _is_taken(descriptor):
-            if time.monotonic() > end:
-                raise ConfigError(f"another process is writing settings in {folder}", "try it again")
-            time.sleep(0.01)
+        try:
+            lock_exclusively(descriptor, LOCK_TIMEOUT)
+        except TimeoutError:
+            raise ConfigError(f"another process is writing settings in {folder}", "try it again") from None
         yield
     finally:
         os.close(descriptor)
-
-
-def _is_taken(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        pass
-    return False
 
 
 class SettingsFile:

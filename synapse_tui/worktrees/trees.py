@@ -6,7 +6,6 @@ without that mark are another's and never touched.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -22,7 +21,7 @@ from typing import NamedTuple
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import WorktreeError
-from synapse_tui.files import write_private
+from synapse_tui.files import lock_exclusively, write_private
 from synapse_tui.paths import make_project_folder
 from synapse_tui.process_times import given_umask
 
@@ -475,26 +474,15 @@ class Repository:
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise WorktreeError(f"{path} cannot be used: it is no regular file", "remove it")
-            self._wait_for(descriptor)
+            try:
+                lock_exclusively(descriptor, LOCK_TIMEOUT)
+            except TimeoutError:
+                raise WorktreeError(
+                    f"another process makes, merges or removes worktrees of {self.top}", "try it again"
+                ) from None
             yield
         finally:
             os.close(descriptor)
-
-    def _wait_for(self, lock: int) -> None:
-        end = time.monotonic() + LOCK_TIMEOUT
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > end:
-                    raise WorktreeError(
-                        f"another process makes, merges or removes worktrees of {self.top}", "try it again"
-                    ) from None
-                time.sleep(0.01)
-            except OSError:  # its file system has no locks
-                return
-            else:
-                return
 
 
 def in_main_folder(folder: Path) -> bool:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import grp
 import os
 import pwd
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from synapse_tui.a2a.external.registry import ExternalAgent, ExternalStore
 from synapse_tui.agents.profiles.profile import TranscriptLines, TranscriptRules
 from synapse_tui.agents.transcript import _newest
-from synapse_tui.errors import ConfigError, UnsafePath
+from synapse_tui.errors import ConfigError, SessionError, UnsafePath
 from synapse_tui.files import (
     check_safe,
     is_open,
@@ -22,8 +27,11 @@ from synapse_tui.files import (
     write_advice,
     write_private,
 )
+from synapse_tui.messages.conversations import import_files
 from synapse_tui.paths import UserPaths, find_project
 from synapse_tui.safety.changes import take
+from synapse_tui.sessions.client import locked
+from synapse_tui.sessions.places import place_of
 from synapse_tui.spool.files import HOST_FILE, is_abandoned
 from synapse_tui.workspace.store import WorkspaceStore
 from tests.odd_files import KINDS, put_odd
@@ -256,3 +264,46 @@ def test_files_that_others_can_put_there_hold_no_reader(
     put_odd(tmp_path / "workspaces" / "key" / "workspace.json", kind)
     assert store.load() is None
     assert store.problem
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Hold the lock of a file for ever, as an agent could."""
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def test_whoever_holds_a_lock_of_ours_is_not_waited_for_forever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("synapse_tui.files.LOCK_SECONDS", 0.05, raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    store = ExternalStore(private_folder(tmp_path / "external"))
+    store.put(ExternalAgent("docs", "https://docs.example/"))
+    place = place_of(tmp_path / "project", "main", environ=os.environ)
+    with locked(place):
+        pass
+    earlier = private_folder(tmp_path / "talks") / "docs.jsonl"
+    earlier.write_bytes(b"")
+
+    def start() -> None:
+        with locked(place):
+            raise AssertionError("another process holds it")
+
+    with ThreadPoolExecutor() as pool:
+        with held(store.folder / ".external.lock"):
+            for wanted in (
+                pool.submit(store.put, ExternalAgent("docs", "https://docs.example/")),
+                pool.submit(store.remove, "docs"),
+                pool.submit(store.touch, "docs", "2026-01-02T03:04:05"),
+            ):
+                with pytest.raises(ConfigError, match="another process"):
+                    wanted.result(timeout=5)
+        with held(place.lock), pytest.raises(SessionError, match=r"another process .* session 'main'"):
+            pool.submit(start).result(timeout=5)
+        with held(earlier):
+            pool.submit(import_files, earlier.parent, "p", print).result(timeout=5)
+    assert earlier.exists()
+    assert "a conversation was not imported: another process holds the lock" in caplog.text
+    assert [each.alias for each in store.list()] == ["docs"]

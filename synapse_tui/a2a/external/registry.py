@@ -6,7 +6,6 @@ Also reads the files of the original synapse-a2a. Standard library only; all met
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -20,8 +19,8 @@ from typing import Any, Literal, cast
 
 from synapse_tui.addresses import Address, fold, parse_agent_id
 from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import AgentNotFound, InvalidValue
-from synapse_tui.files import check_safe, is_open, private_folder, write_private
+from synapse_tui.errors import AgentNotFound, ConfigError, InvalidValue
+from synapse_tui.files import check_safe, is_open, lock_exclusively, private_folder, write_private
 
 from .untrusted import check_url, clean_line, clean_text
 
@@ -323,7 +322,12 @@ class ExternalStore:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(self.folder / _LOCK, flags, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            try:
+                lock_exclusively(descriptor)
+            except TimeoutError:
+                raise ConfigError(
+                    f"another process is writing external agents in {self.folder}", "try it again"
+                ) from None
             yield
         finally:
             os.close(descriptor)

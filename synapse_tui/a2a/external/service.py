@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from synapse_tui.addresses import Address, fold
-from synapse_tui.errors import AgentExited, HistoryError, SynapseError, TaskEnded, TaskNotFound
+from synapse_tui.errors import AgentExited, ConfigError, HistoryError, SynapseError, TaskEnded, TaskNotFound
 from synapse_tui.events import (
     AgentAdded,
     Event,
@@ -281,7 +281,7 @@ class ExternalAgents:
     async def _touch(self, alias: str) -> None:
         try:
             await asyncio.to_thread(self._store.touch, alias, _now().isoformat(timespec="seconds"))
-        except OSError as error:
+        except (OSError, ConfigError) as error:
             log.warning("the record of an external agent was not updated: %s", error)
 
     # -- conversations ---
