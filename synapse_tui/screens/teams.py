@@ -66,32 +66,41 @@ class TeamActions:
         self._new_agents.open_soon(team.agents)
 
     def action_save_team(self) -> None:
-        async def save(name: str) -> str:
+        async def save(name: str) -> tuple[str, list[str]]:
             specs = [each.present_spec for each in self._host.agents.values() if each.exit is None]
             layout = str(self._app.main.deck.state().get("layout", ""))
 
-            def write() -> str:
+            def write() -> tuple[str, list[str]]:
                 from synapse_tui.teams.files import nameable, team_text  # noqa: PLC0415 - YAML is slow to import
 
                 teams = self._teams()
-                text = team_text(nameable(specs), layout, self._host.project, os.environ)
-                path = teams.save(name, text)
+                wanted = nameable(specs)
+                text = team_text(wanted, layout, self._host.project, os.environ)
+                path = tilde(str(teams.save(name, text)))
                 teams.trust(teams.find(name))
-                return tilde(str(path))
+                return path, [spec.name or spec.profile for spec in specs if spec not in wanted]
 
             return await asyncio.to_thread(write)
 
-        self._app.ask(SaveTeam(save), lambda path: self._app.notice(f"saved as {path}"))
+        def saved(result: tuple[str, list[str]]) -> None:
+            path, others = result
+            if others:
+                names = ", ".join(others)
+                self._app.notice(f"saved as {path} without {names}: a team names profiles only", "warning")
+            else:
+                self._app.notice(f"saved as {path}")
+
+        self._app.ask(SaveTeam(save), saved)
 
 
-class SaveTeam(Form[str]):
-    """Asks for the name of a team; closes with the path of its file."""
+class SaveTeam(Form[tuple[str, list[str]]]):
+    """Asks for the name of a team; closes with the path of its file and the agents that it cannot name."""
 
     VERB: ClassVar[str] = "Save"
     TITLE_TEXT: ClassVar[str] = "Save these agents as a team"
     SUBTITLE: ClassVar[str] = "Enter saves · Esc cancels"
 
-    def __init__(self, save: Callable[[str], Awaitable[str]]) -> None:
+    def __init__(self, save: Callable[[str], Awaitable[tuple[str, list[str]]]]) -> None:
         super().__init__()
         self._save = save
 

@@ -104,3 +104,4 @@ async def test_the_agents_that_run_are_saved_and_nothing_is_overwritten(host: Fa
         assert not team.untrusted
         assert (host.project / ".synapse" / "teams" / "mine.yaml").read_text() == TEAM
         assert "saved as" in notices(app)
+        assert "without left-out: a team names profiles only" in notices(app)
