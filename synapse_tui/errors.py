@@ -89,11 +89,14 @@ class ProfileError(ConfigError):
 
 
 class TeamError(ConfigError):
-    """The file of a team is invalid; lines count from 1, or are 0 for the file as a whole."""
+    """The file of a team is invalid: a line for each fault.
+
+    Lines of the file count from 1, or are 0 for the file as a whole.
+    """
 
     def __init__(self, path: Path, faults: Sequence[tuple[int, str]]) -> None:
         reasons = [f"{path}:{line}: {reason}" if line else f"{path}: {reason}" for line, reason in faults]
-        super().__init__("; ".join(reasons), "correct the file; nothing was started")
+        super().__init__("\n".join(reasons), "correct the file; nothing was started")
 
 
 class UnknownProfile(ConfigError):

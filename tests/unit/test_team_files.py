@@ -97,7 +97,8 @@ def test_a_change_of_any_of_its_files_asks_again(teams: Teams, project: Path) ->
         ("agents:\n- {kind: a, command: [rm]}\n", 2, "unknown key 'agents[0].command'"),
         ("agents: []\n", 1, f"must name 1 to {MOST} agents"),
         ("about: x\n", 1, f"must name 1 to {MOST} agents"),
-        ("agents: [claude]\n", 1, "must be a list of mappings"),
+        ("agents: claude\n", 1, "must be a list of mappings"),
+        ("agents: [claude]\n", 1, "'agents[0]' must be a mapping"),
         ("- claude\n", 1, "the file must hold one mapping"),
         ("agents: [\n", 2, "invalid YAML"),
         ("", 0, "the file must hold one mapping"),
@@ -115,11 +116,11 @@ def test_what_is_wrong_is_said_with_its_line(
 
 
 def test_all_faults_are_said_in_their_order(teams: Teams, project: Path) -> None:
-    path = put(project, "agents:\n- {kind: a, x: 1}\n- {name: b}\nlayout: none\n")
+    path = put(project, "agents:\n- {kind: a, x: 1}\n- just text\n- {name: b}\nlayout: none\n")
     with pytest.raises(TeamError) as raised:
         teams.find("mine")
-    assert [part.partition(": ")[0] for part in raised.value.message.split("; ")] == [
-        f"{path}:{line}" for line in (2, 3, 4)
+    assert [line.partition(": ")[0] for line in raised.value.message.splitlines()] == [
+        f"{path}:{line}" for line in (2, 3, 4, 5)
     ]
 
 

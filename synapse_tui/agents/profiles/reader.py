@@ -266,15 +266,16 @@ class ProfileSection:
             return []
         if alone and isinstance(node, MappingNode):
             return [ProfileSection(node, self.faults, self._path(key))]
-        if not isinstance(node, SequenceNode) or not all(
-            isinstance(item, MappingNode) for item in node.value
-        ):
+        if not isinstance(node, SequenceNode):
             self._fault(node, key, "a list of mappings")
             return []
-        return [
-            ProfileSection(item, self.faults, f"{self._path(key)}[{index}]")
-            for index, item in enumerate(node.value)
-        ]
+        sections = []
+        for index, item in enumerate(node.value):
+            if isinstance(item, MappingNode):
+                sections.append(ProfileSection(item, self.faults, f"{self._path(key)}[{index}]"))
+            else:
+                self._fault(item, f"{key}[{index}]", "a mapping")
+        return sections
 
     def entries(self) -> Iterator[KeyEntry]:
         """Yield every known key of the section with what holds for it."""
