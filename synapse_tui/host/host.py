@@ -38,7 +38,14 @@ from synapse_tui.agents.session import AgentSession, resumed_spec, saved_agent
 from synapse_tui.agents.watcher import Watchdog
 from synapse_tui.database.location import location_of
 from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import AgentNotFound, CommandNotFound, SpawnError, SynapseError, UnsafePath
+from synapse_tui.errors import (
+    AgentNotFound,
+    CommandNotFound,
+    SessionError,
+    SpawnError,
+    SynapseError,
+    UnsafePath,
+)
 from synapse_tui.events import (
     AgentAdded,
     AgentProcessExited,
@@ -498,10 +505,14 @@ class Host:
         if not self._wants_worktree(spec, folder):
             return await self._open(spec, profile, folder, inherited, columns, lines, before)
         async with self._placing:  # two agents must not get the same worktree
-            folder = await self._worktree_for(spec.name or profile.name, folder)
-            # Started again, it works in the same folder, whatever it is called by then.
-            spec = dataclasses.replace(spec, cwd=folder, worktree=False)
-            return await self._open(spec, profile, folder, inherited, columns, lines, before)
+            with contextlib.ExitStack() as held:
+                folder = await self._worktree_for(spec.name or profile.name, folder, held)
+                # Started again, it works in the same folder, whatever it is called by then.
+                spec = dataclasses.replace(spec, cwd=folder, worktree=False)
+                session = await self._open(spec, profile, folder, inherited, columns, lines, before)
+                with contextlib.suppress(SessionError):
+                    await self._records.written(session.agent_id)
+            return session
 
     def lineage(self, opener: str) -> tuple[str, ...]:
         """Return `AgentSpec.opened_by` of an agent that another one opens.
@@ -577,18 +588,24 @@ class Host:
         always = self.settings.flag("worktrees.always") and not spec.restore
         return spec.worktree or (always and in_main_folder(folder))
 
-    async def _worktree_for(self, name: str, folder: Path) -> Path:
-        """Return the folder in an agent's worktree that corresponds to a folder of the repository."""
+    async def _worktree_for(self, name: str, folder: Path, held: contextlib.ExitStack) -> Path:
+        """Return the folder in an agent's worktree that corresponds to a folder of the repository.
+
+        No other host opens an agent there until `held` ends.
+        """
         place = self.settings.text("worktrees.place")
         own = {each.cwd for each in self._agents.values()}
 
-        def find() -> tuple[Worktree, int, SetUp, Path]:
+        def used() -> set[Path]:
+            found = set(own)
             with contextlib.suppress(UnsafePath):
                 others = Registry(self.paths.registry).scan()[0]
-                own.update(Path(each.working_dir) for each in others if each.server != os.getpid())
-            used = {path for each in own for path in (each, *each.parents)}
+                found.update(Path(each.working_dir) for each in others if each.server != os.getpid())
+            return {path for each in found for path in (each, *each.parents)}
+
+        def find() -> tuple[Worktree, int, SetUp, Path]:
             repository = Repository(folder, self._environ)
-            tree, made = repository.for_agent(name, used, place=place)
+            tree, made = held.enter_context(repository.for_agent(name, used, place=place))
             trusts = TrustStore(self.paths.trusted).trusts
             done = set_up(repository, tree, folder, self._environ, trusts) if made is not None else SetUp()
             below = repository.git.at(folder).run("rev-parse", "--show-prefix").strip()

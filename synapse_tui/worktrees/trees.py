@@ -12,8 +12,8 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -239,51 +239,82 @@ class Repository:
         Raises:
             WorktreeError: There is one, the name is none for a folder, or git refused.
         """
+        with self.locked():
+            return self._add(name, place, branch)
+
+    def _add(self, name: str, place: str, branch: str, held: ExitStack | None = None) -> Made:
+        """Make a worktree, and hold it from its start; must be called with the lock held."""
         if not _NAME.fullmatch(name):
             raise WorktreeError(
                 f"'{name}' is no name for a worktree", "use letters, digits, '.', '_' and '-'"
             )
-        with self.locked():
-            self._tidy_half_made()
-            if any(tree.name == name for tree in self.trees()):
-                raise WorktreeError(f"'{name}' has a worktree already", "synapse worktree list shows it")
-            base = self.head()
-            onto = self.git.run("symbolic-ref", "-q", "--short", "HEAD", expected=(0, 1)).strip()
-            path = self._root(place) / name
-            if os.path.lexists(path) and not _is_empty_folder(path):
-                raise WorktreeError(f"{path} exists already", "move it away, or choose another name")
-            chosen = self._free_branch(branch.replace("{}", name))
-            lock = ("--lock", "--reason", f"{OURS}: {name}")
-            self.git.run("worktree", "add", "-q", *lock, "-b", chosen, "--", str(path), base)
-            gitdir = Path(self.git.at(path).run("rev-parse", "--absolute-git-dir").strip())
-            facts: dict[str, object] = {"name": name, "branch": chosen, "onto": onto, "base": base}
-            facts |= {"made": time.time(), "top": str(self.top)}
-            write_private(gitdir / MARK, json.dumps(facts).encode())
-            self.git.at(path).run("update-index", "-q", "--refresh", expected=(0, 1))
+        self._tidy_half_made()
+        if any(tree.name == name for tree in self.trees()):
+            raise WorktreeError(f"'{name}' has a worktree already", "synapse worktree list shows it")
+        base = self.head()
+        onto = self.git.run("symbolic-ref", "-q", "--short", "HEAD", expected=(0, 1)).strip()
+        path = self._root(place) / name
+        if os.path.lexists(path) and not _is_empty_folder(path):
+            raise WorktreeError(f"{path} exists already", "move it away, or choose another name")
+        chosen = self._free_branch(branch.replace("{}", name))
+        lock = ("--lock", "--reason", f"{OURS}: {name}")
+        self.git.run("worktree", "add", "-q", *lock, "-b", chosen, "--", str(path), base)
+        gitdir = Path(self.git.at(path).run("rev-parse", "--absolute-git-dir").strip())
+        facts: dict[str, object] = {"name": name, "branch": chosen, "onto": onto, "base": base}
+        facts |= {"made": time.time(), "top": str(self.top)}
+        if held is not None:
+            _hold(gitdir, held)  # no other process knows it before it has our mark
+        write_private(gitdir / MARK, json.dumps(facts).encode())
+        self.git.at(path).run("update-index", "-q", "--refresh", expected=(0, 1))
         return Made(self.tree(name), tuple(self._copy_included(path)), len(self.changed(self.top)))
 
+    @contextmanager
     def for_agent(
-        self, name: str, taken: Collection[Path], *, place: str = "beside"
-    ) -> tuple[Worktree, Made | None]:
-        """Return the worktree of an agent; make one if it has none, or another agent works in it.
+        self, name: str, taken: Callable[[], Collection[Path]], *, place: str = "beside"
+    ) -> Iterator[tuple[Worktree, Made | None]]:
+        """Give the worktree of an agent; make one if it has none, or another agent works in it.
+
+        No other process gets it until the block ends, when all can see that the agent works there.
 
         Args:
             name: The agent's name; a number is added where it is taken.
-            taken: Folders of worktrees in which other agents work.
+            taken: Returns the folders of worktrees in which other agents work.
             place: Where a new one is made.
 
         Returns:
             The worktree, and what was made, if it is new.
         """
+        made = None
+        with ExitStack() as held:
+            chosen, tree = self._free(name, taken, held)
+            if tree is None:
+                with self.locked():
+                    chosen, tree = self._free(name, taken, held)
+                    if tree is None:
+                        made = self._add(chosen, place, BRANCH, held)
+                        tree = made.tree
+            yield tree, made
+
+    def _free(
+        self, name: str, taken: Callable[[], Collection[Path]], held: ExitStack
+    ) -> tuple[str, Worktree | None]:
+        """Hold the first worktree of an agent in which none works or is about to.
+
+        Returns:
+            Its name, and None if it is to be made.
+        """
         trees = {tree.name: tree for tree in self.trees()}
         number, chosen = 1, name
-        while chosen in trees and (trees[chosen].missing or trees[chosen].path in taken):
+        while chosen in trees:
+            tree = trees[chosen]
+            with ExitStack() as attempt:
+                # Looked at once it is held: whoever held it before has a record by now.
+                if not tree.missing and _hold(tree.gitdir, attempt) and tree.path not in taken():
+                    held.push(attempt.pop_all())
+                    return chosen, tree
             number += 1
             chosen = f"{name}-{number}"
-        if chosen in trees:
-            return trees[chosen], None
-        made = self.add(chosen, place=place)
-        return made.tree, made
+        return chosen, None
 
     def _tidy_half_made(self) -> None:
         """Take away what an `add` that was killed has left; must be called with the lock held.
@@ -483,6 +514,17 @@ class Repository:
             yield
         finally:
             os.close(descriptor)
+
+
+def _hold(gitdir: Path, held: ExitStack) -> bool:
+    """Hold a worktree for this process, and return whether no other one holds it."""
+    try:
+        descriptor = os.open(gitdir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        held.callback(os.close, descriptor)
+        lock_exclusively(descriptor, 0)
+    except OSError:
+        return False
+    return True
 
 
 def in_main_folder(folder: Path) -> bool:

@@ -11,6 +11,7 @@ import shlex
 import shutil
 import socket
 import subprocess
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -871,6 +872,31 @@ def test_a_worktree_that_cannot_be_read_hides_no_other(repository: Repository, h
         read_changes(carol.path, ENVIRON)
     pruned = synapse(repository, home, "prune")
     assert (pruned.code, "carol stays: git status failed" in pruned.err) == (0, True)
+
+
+def test_agents_of_one_name_that_two_hosts_open_at_once_do_not_share_a_worktree(
+    repository: Repository,
+) -> None:
+    """Neither has written a record yet that the other could have seen."""
+    used: set[Path] = set()
+    opened = []
+
+    def open_one() -> str:
+        with repository.for_agent("alice", lambda: used) as (tree, _made):
+            opened.append(tree.name)
+            everyone.wait(PATIENCE)
+        return tree.name
+
+    for _existing in range(2):  # made by them, then there already
+        everyone = threading.Barrier(4)
+        with ThreadPoolExecutor() as pool:
+            found = [pool.submit(open_one) for _ in range(4)]
+            assert {each.result() for each in found} == {"alice", "alice-2", "alice-3", "alice-4"}
+    with repository.for_agent("alice", lambda: used) as (tree, made):
+        assert (tree.name, made) == ("alice", None), "the others have ended"
+    used.add(tree.path)
+    with repository.for_agent("alice", lambda: used) as (tree, _made):
+        assert tree.name == "alice-2", "one that runs has a record"
 
 
 def test_worktrees_of_others_are_left_alone(repository: Repository) -> None:
