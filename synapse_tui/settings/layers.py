@@ -266,11 +266,16 @@ def _variables(environ: Mapping[str, str], problems: list[ConfigError]) -> Itera
                 problems.append(ConfigError(f"the variable {variable} {error}", "the value was ignored"))
 
 
+_LONGEST_TABLE = 200
+"""Characters of the longest key of a table that is looked into; those of known ones have far fewer."""
+
+
 def entries_of(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     """Yield the entries of a settings file by dotted key, each prefixed with `prefix`."""
     for name, value in content.items():
         key = f"{prefix}{name}"
-        if isinstance(value, dict) and not (key in SCHEMA and SCHEMA[key].kind in TABLES):
+        known = key in SCHEMA and SCHEMA[key].kind in TABLES
+        if isinstance(value, dict) and len(key) <= _LONGEST_TABLE and not known:
             yield from entries_of(value, f"{key}.")
         else:
             yield key, value

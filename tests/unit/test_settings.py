@@ -13,6 +13,7 @@ from synapse_tui.paths import UserPaths
 from synapse_tui.settings import SCHEMA, Setting, Settings, load_settings
 from synapse_tui.settings import files as editing
 from synapse_tui.settings.files import SettingsFile, SettingsFiles, turn_at
+from synapse_tui.settings.layers import check_file
 from synapse_tui.settings.schema import AREAS, find_setting, nearest_key
 from synapse_tui.trust import TrustStore
 from tests.odd_files import put_odd
@@ -384,6 +385,17 @@ def test_two_who_change_a_file_at_once_are_both_heard(files: SettingsFiles) -> N
     second.join(PATIENCE)
     written = json.loads(files.path("user").read_text())
     assert written == {"tui": {"layout": "grid", "sidebar": True}}
+
+
+def test_what_is_said_of_a_file_grows_with_the_file_only(tmp_path: Path) -> None:
+    """A long table with many keys: each would be said, and compared, with the whole name of its table."""
+    said = []
+    for times in (1, 10):
+        table: dict[str, object] = {f"key{number}": 1 for number in range(20 * times)}
+        file = tmp_path / "settings.json"
+        file.write_text(json.dumps({"x" * 500 * times: table}))
+        said.append(sum(len(problem.message) for problem in check_file(file, own=True)))
+    assert said[0] < said[1] < 12 * said[0]
 
 
 def test_one_who_never_finishes_is_told(files: SettingsFiles, monkeypatch: pytest.MonkeyPatch) -> None:
