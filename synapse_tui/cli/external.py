@@ -105,7 +105,12 @@ def add_command(
         replace=replace,
     )
     store = _store()
-    candidate = asyncio.run(find_agent(request, store, environ=os.environ, types=profile_names()))
+    try:
+        candidate = asyncio.run(find_agent(request, store, environ=os.environ, types=profile_names()))
+    except PeerRefused as error:
+        if error.status in (401, 403):
+            error.hint = f"{error.hint}: --token-env NAME or --header"
+        raise
     store.put(candidate.agent)
     for warning in candidate.warnings:
         note(f"synapse: {warning}")

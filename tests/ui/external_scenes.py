@@ -75,7 +75,9 @@ def offer() -> Candidate:
         interface=Interface("https://docs.example/rpc"),
         token_env="DOCS_TOKEN",
     )
-    return Candidate(agent, ("it asks for credentials: a bearer token (--token-env) or a header (--header)",))
+    return Candidate(
+        agent, ("it asks for credentials: name a variable with a bearer token, or give a header",)
+    )
 
 
 async def _open(pilot: Pilot[None], alias: str = "docs") -> SynapseApp:

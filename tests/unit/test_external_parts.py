@@ -185,6 +185,7 @@ def test_cards_warn():
         capabilities={"extensions": [{"uri": "urn:x", "required": True}, {"uri": "urn:y"}]},
     )
     warnings = " ".join(card_warnings(card, CARD_URL))
+    assert "--" not in warnings, "the form has fields, not options"
     assert "credentials" in warnings
     assert "urn:x" in warnings
     assert "urn:y" not in warnings

@@ -129,7 +129,7 @@ def _check_free(store: ExternalStore, alias: str, url: str) -> None:
     if known is not None and known.url != url:
         raise InvalidValue(
             f"'{alias}' is {shown_origin(known.url)} already",
-            f"choose another --alias, or remove it first: synapse external remove {alias}",
+            f"choose another alias, or remove it first: synapse external remove {alias}",
         )
 
 
@@ -210,7 +210,7 @@ def choose_interface(card: Card, card_url: str, allowed: Collection[str] = ()) -
         other = shown_origin(offered[0].url)
         raise CardRefused(
             f"the card of '{name}' at {shown_origin(card_url)} sends messages to {other}",
-            f"if that is right, agree to it: --allow-origin {other}",
+            f"if that is right, agree to it: synapse external add URL --allow-origin {other}",
         )
     raise CardRefused(
         f"'{name}' offers no supported interface",
@@ -221,7 +221,7 @@ def choose_interface(card: Card, card_url: str, allowed: Collection[str] = ()) -
 def card_warnings(card: Card, card_url: str) -> list[str]:
     found = []
     if card.get("securityRequirements") or card.get("security"):
-        found.append("it asks for credentials: a bearer token (--token-env) or a header (--header)")
+        found.append("it asks for credentials: name a variable with a bearer token, or give a header")
     capabilities = card.get("capabilities")
     extensions = capabilities.get("extensions") if isinstance(capabilities, Mapping) else None
     found += [

@@ -217,7 +217,7 @@ def check_alias(alias: str, *, taken: Sequence[str] = ()) -> str:
             "use letters a-z, digits, '_' and '-', a letter or digit first, 32 at most",
         )
     if word in _RESERVED or parse_agent_id(word) is not None or word in taken:
-        raise InvalidValue(f"the alias '{word}' has another meaning", "choose another with --alias")
+        raise InvalidValue(f"the alias '{word}' has another meaning", "choose another alias")
     return word
 
 

@@ -80,7 +80,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             raise _forbidden(
                 request,
                 f"{origin} is not where this agent was added",
-                hint=f"if that is right, agree to it: --allow-origin {origin}",
+                hint=f"if that is right, agree to it: synapse external add URL --allow-origin {origin}",
             )
         if origin_of(url) == origin_of(self._bounds.own):
             request.headers.update(self._bounds.headers or {})
@@ -280,8 +280,8 @@ def _forbidden(request: httpx.Request, message: str, status: int = 0, hint: str 
 
 
 _STATUS_HINTS = {
-    401: "it asks for credentials: add it again with --token-env NAME or --header",
-    403: "the credentials do not suffice: look at --token-env and --header",
+    401: "it asks for credentials: add it again with a bearer token or a header",
+    403: "the credentials do not suffice: look at its bearer token and its header",
     404: "is the URL right? 'synapse external info' shows it",
     429: "it is called too often; try again later",
 }

@@ -47,7 +47,8 @@ def check_url(url: str, *, what: str = "the URL") -> str:
         )
     if parts.username is not None or parts.password is not None:
         raise InvalidValue(
-            f"{what} contains a user name or a password", "leave them out; use --token-env or --header"
+            f"{what} contains a user name or a password",
+            "leave them out; name a variable with a bearer token, or give a header",
         )
     return urlunsplit((parts.scheme, parts.netloc.lower(), parts.path, parts.query, ""))
 
