@@ -12,6 +12,7 @@ from shutil import which
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from textual import events
 from textual.keys import _character_to_key
 from textual.timer import Timer
@@ -25,7 +26,7 @@ from synapse_tui.widgets.fit import Hint, pad
 from synapse_tui.widgets.states import delivery_mark
 from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import one_line
-from synapse_tui.widgets.tour import ROOMY, Runs, TourPage
+from synapse_tui.widgets.tour import PANEL_CELLS, PANEL_EDGES, ROOMY, Runs, TourPage
 
 from .messages import MessageActions
 from .new_agent import Find, NewAgentActions
@@ -457,7 +458,8 @@ class Tour:
         profiles, missing = self._profiles()
         way = self._app.keymap.way("new_agent")
         about: list[Runs] = [[(tr("alice and bob are scripts. Install an agent of your own:"), "")]]
-        about += [_command(each, missing) for each in missing]
+        room = min(PANEL_CELLS, self._main.size.width) - PANEL_EDGES
+        about += [_command(each, missing, room) for each in missing]
         if installed := [one_line(each.name) for each in profiles if self.find(each.command) is not None]:
             about = [
                 [(tr("Ready to open: "), ""), (", ".join(installed), _STRONG), (f"   {way}", _KEY)],
@@ -491,9 +493,13 @@ def _fate(task: Task) -> Runs:
     return [(tr("On its way to bob: "), ""), (f"{delivery_mark(task).word}{reason}", _STRONG)]
 
 
-def _command(profile: Profile, others: Sequence[Profile]) -> Runs:
-    width = max(len(each.name) for each in others) + 2
-    return [(f"  {pad(profile.name, width)}", _STRONG), (one_line(profile.install), "$ink")]
+def _command(profile: Profile, others: Sequence[Profile], room: int) -> Runs:
+    """Show a command in one row, so that it is whole when it is copied; beneath its name if it is long."""
+    name = f"  {pad(profile.name, max(len(each.name) for each in others) + 2)}"
+    command = one_line(profile.install)
+    if cell_len(name) + cell_len(command) > room:
+        name = f"  {profile.name}\n    "
+    return [(name, _STRONG), (command, "$ink")]
 
 
 def _there(name: str) -> str:

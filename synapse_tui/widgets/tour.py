@@ -18,6 +18,8 @@ from .fit import Hint, Piece
 from .segment_bar import HintBar, SegmentBar
 
 ROOMY = 32  # rows of the window from which nothing is left out
+PANEL_CELLS = 68  # the width below
+PANEL_EDGES = 7  # cells of its border and its padding where nothing is left out
 SIGN = "●━ ━●"
 Runs: TypeAlias = Sequence[tuple[str, str]]
 """Text and its style."""

@@ -1,6 +1,7 @@
 """The tour of the first minute: which keys it takes, what it waits for, and how it ends."""
 
 import itertools
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -218,6 +219,20 @@ async def test_the_first_step_says_where_the_answer_is():
         await shows(app, "bob has answered", "Its answer waits in alice's pane: ^] v shows all of it")
         app.perform("let_go")
         await shows(app, "In alice's pane, ^] v shows what became of her last message")
+
+
+LONG = "python -m pip install aider-install && aider-install"
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (64, 24)])
+async def test_a_command_of_the_last_page_stands_in_one_row(size):
+    host = FakeHost()
+    host.profiles.profiles["copilot"] = replace(host.profiles.profiles["copilot"], install=LONG)
+    async with start(host, size=size) as (app, _pilot):
+        await opened(app, host)
+        app.tour._go(4)
+        await shows(app, "Your own agents", "copilot", "aider-install", "Esc close")
+        assert any(LONG in row for row in text_of(app).splitlines())
 
 
 async def test_the_last_page_has_commands_to_copy_and_names_the_keys_that_work():
