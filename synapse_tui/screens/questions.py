@@ -234,8 +234,8 @@ class TrustQuestion(Question[bool]):
 
     BOX_CLASSES: ClassVar[str] = "-wide -alert"
     TITLE_TEXT: ClassVar[str] = "Trust the files of this project?"
-    SUBTITLE: ClassVar[str] = "Tab to read and answer · Esc ignores them"
-    KEYS: ClassVar[str] = "Tab to the buttons · Esc ignores them"
+    SUBTITLE: ClassVar[str] = "Tab to read and answer · Esc trusts nothing"
+    KEYS: ClassVar[str] = "Tab to the buttons · Esc trusts nothing"
     ENTRY = ".body"
 
     def __init__(self, files: Sequence[UntrustedFile]) -> None:
