@@ -13,6 +13,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
+from textual.css.scalar import Unit
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.renderables.background_screen import BackgroundScreen
@@ -109,6 +110,7 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
         super().__init__()
         self._compositor = WholeCompositor()
         self._title_text = title or self.TITLE_TEXT
+        self._limited: set[Widget] = set()
 
     def compose(self) -> ComposeResult:
         with Vertical(classes=f"dialog {self.BOX_CLASSES}".strip()):
@@ -118,6 +120,16 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
             with Horizontal(classes="buttons"):
                 yield from self.buttons()
             yield DialogHints(Content(tr(self.SUBTITLE)), classes="hints")
+
+    @on(events.Resize)
+    def _limit_parts(self, event: events.Resize) -> None:
+        """Limit parts in rows: Textual ignores relative limits in a box that is as high as its content."""
+        for part in self.query(".dialog > *"):
+            limit = part.styles.base.max_height
+            own = part.styles.inline.max_height is None or part in self._limited
+            if own and limit is not None and limit.unit is Unit.VIEW_HEIGHT:
+                self._limited.add(part)
+                part.styles.max_height = int(limit.value * event.size.height / 100)
 
     def render(self) -> RenderableType:
         below = super().render()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from textual.widgets import OptionList
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.messages.records import Change
 from synapse_tui.model import AgentSpec, DeliveryState, TaskState
-from synapse_tui.screens.dialog import ListDialog
+from synapse_tui.screens.dialog import Dialog, ListDialog
 from synapse_tui.screens.messages import MessageDetail
 from synapse_tui.widgets import bars
 from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
@@ -138,3 +139,18 @@ async def test_waiting_messages_stand_in_the_order_in_which_they_will_be_typed()
         option = view.highlighted_option
         assert option is not None
         assert option.id == three.id, "the mark goes along"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 18), (120, 40)])
+async def test_a_long_dialog_ends_with_its_hints(size):
+    host = three_agents()
+    task = host.message(CODEX, "\n".join(f"line {number}" for number in range(90)))
+    async with running(host, size) as (app, pilot):
+        for action, argument in (("show", task.id), ("palette", "")):
+            app.perform(action, argument) if argument else app.perform(action)
+            await until(lambda: isinstance(app.screen, Dialog) and app.screen.ready)
+            box, hints = app.screen.query_one(".dialog"), app.screen.query(".hints").last()
+            await until(lambda box=box: box.region.height > 3)
+            assert hints.region.bottom == box.region.bottom, action
+            await pilot.press("escape")
+            await until(lambda: at_main(app))
