@@ -227,7 +227,9 @@ LONG = "python -m pip install aider-install && aider-install"
 @pytest.mark.parametrize("size", [(120, 40), (80, 24), (64, 24)])
 async def test_a_command_of_the_last_page_stands_in_one_row(size):
     host = FakeHost()
-    host.profiles.profiles["copilot"] = replace(host.profiles.profiles["copilot"], install=LONG)
+    profiles = dict(host.profiles.profiles)
+    profiles["copilot"] = replace(profiles["copilot"], install=LONG)
+    host.profiles = replace(host.profiles, profiles=profiles)
     async with start(host, size=size) as (app, _pilot):
         await opened(app, host)
         app.tour._go(4)
