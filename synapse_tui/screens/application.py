@@ -219,7 +219,7 @@ class Quit(Dialog[Leave]):
         yield Static(
             Content(tr("Detaching keeps all agents running; synapse-tui attaches again.")), markup=False
         )
-        yield Static(Content(f"\n{self._text}"), classes="text", markup=False)
+        yield Static(Content(self._text), classes="text", markup=False)
 
     def buttons(self) -> ComposeResult:
         yield Button(tr("Detach"), id="detach", variant="primary", compact=True)

@@ -6,11 +6,13 @@ import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from synapse_tui.model import AgentSpec
+from synapse_tui.screens.application import Quit
 from synapse_tui.screens.questions import NotStarted, RestoreOffer, RestoreQuestion, TrustQuestion
 from synapse_tui.trust import UntrustedFile
 from tests.ui.app_kit import at_rest, running, text_of, until
@@ -105,3 +107,19 @@ async def test_agents_that_are_opened_unasked_do_not_wait_for_trust(tmp_path: Pa
     async with running(host, restore=offered, trust=lambda: None) as (app, _pilot):
         await until(opened.is_set)
         await until(lambda: isinstance(app.screen, TrustQuestion))
+
+
+@pytest.mark.parametrize("dialog", ["leave", "restore"])
+async def test_paragraphs_of_a_dialog_are_one_blank_row_apart(dialog):
+    async def waiting() -> int:
+        return 3
+
+    async with running(FakeHost(), (80, 24)) as (app, pilot):
+        leaves = dialog == "leave"
+        app.push_screen(Quit("This stops 3 agents.", "Stop") if leaves else RestoreQuestion(offer(waiting)))
+        word = "This stops" if leaves else "3 messages wait"
+        await until(lambda: word in text_of(app))
+        await pilot.pause()
+        box = app.screen.query_one(".dialog").region
+        rows = [row.strip(" ▌") for row in text_of(app).splitlines()[-24:][box.y : box.bottom]]
+        assert all(one or other for one, other in pairwise(rows))
