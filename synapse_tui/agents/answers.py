@@ -267,6 +267,8 @@ _STATUS = re.compile(
     r"(?:[•·] (?:\w+ )?\d+:\d+(?: [AP]M)? *)?─*\s*$"
 )
 _TIP = re.compile(r"^\s*[└⎿] +Tip: ")  # tips under the spinner
+# what an agent shows while it works, still there when a turn is interrupted
+_WORKING = re.compile(r"^\s*[^\w\s]\s+\S.*\((?=[^()]*\besc\b)(?=[^()]*\b\d+s\b)[^()]*\)\s*$")
 # A few words at the right edge above the composer that appear while it is empty
 _HINT = re.compile(r"^\s{40,}\S(?:.{0,30}\S)?\s*$")
 _SIDE = re.compile(r"^\s*[│┃▌▏|]\s?")
@@ -420,11 +422,14 @@ def tidy(rows: Sequence[str]) -> str:
     return "\n".join(row[indent:] for row in rows)
 
 
+_UNDER_ANSWER = (_RULE, _STATUS, _TIP, _WORKING, _HINT)
+
+
 def _trim(rows: list[str]) -> list[str]:
     start, end = 0, len(rows)
     while start < end and _RULE.match(rows[start]):
         start += 1
-    while end > start and any(pattern.match(rows[end - 1]) for pattern in (_RULE, _STATUS, _TIP, _HINT)):
+    while end > start and any(pattern.match(rows[end - 1]) for pattern in _UNDER_ANSWER):
         end -= 1
     return rows[start:end]
 
