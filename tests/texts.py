@@ -46,8 +46,12 @@ REASONS = (
     "agents/session.py",
     "agents/dialogs.py",
     "agents/watch.py",
+    "agents/watcher.py",
     "a2a/external/discovery.py",
     "daemon/display.py",
+    "daemon/workspace.py",
+    "workspace/store.py",
+    "worktrees/setup.py",
 )
 """Where the sentences are written that become reasons and notices."""
 UNSAID = (
@@ -67,6 +71,8 @@ FACTS = (
         "exited with status {0}",
         "killed by {0}",
         "in the inbox",
+        "{0} nudge",
+        "{0} nudges",
         "agent exited",
     ),
     *(
@@ -113,7 +119,7 @@ VALUE = "\0"
 ATTRIBUTES = {"TITLE_TEXT", "SUBTITLE", "VERB", "KEYS", "TITLE", "SUB_TITLE"}
 _SAYS = re.compile(r"[A-Za-z]{2}")
 _LOG = re.compile(r"(_?log|logging|re|warnings)\.|text$|execute$")
-_TWO_WORDS = re.compile(r"^(?!.*(?:SELECT |INSERT |UPDATE |DELETE ))(?s:.*)[a-z]{2}[,:;]? [a-z{]")
+_TWO_WORDS = re.compile(r"^(?!(?s:.*)(?:import |SELECT |INSERT |UPDATE |DELETE ))(?s:.*)[a-z]{2}[,:;]? [a-z{]")
 
 
 def texts() -> dict[str, str]:

@@ -420,7 +420,7 @@ class Watcher:
             return False
         watch.end(WatchState.DONE, f"done: the answer matched '{watch.order.until}'", self._now())
         self._close(watch, "")
-        self._notice(f"done after {nudges_text(watch.sent)}", "information")
+        self._notice(f"{WatchState.DONE.value} after {nudges_text(watch.sent)}", "information")
         return True
 
     # -- end of a watch ---
@@ -436,7 +436,8 @@ class Watcher:
         reason = f": {why}" if why else ""
         watch.end(state, f"{state.value}{reason}", self._now())
         level: Literal["information", "warning"] = "information" if state is WatchState.DONE else "warning"
-        self._notice(f"{state.value} after {nudges_text(watch.sent)}{reason}", level)
+        after = nudges_text(watch.sent)
+        self._notice(f"{state.value} after {after}: {why}" if why else f"{state.value} after {after}", level)
 
     def _close(self, watch: Watch, reason: str, state: TaskState = TaskState.COMPLETED) -> None:
         task = self._task(watch)
