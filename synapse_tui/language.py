@@ -113,16 +113,16 @@ def breakable(text: str) -> Iterator[str]:
         yield part
 
 
-_FEW = 2  # wide characters that stand on a last row by themselves only if they must
+_FEW = 3  # wide characters that stand on a last row by themselves only if they must
 
 
 def last_break(text: str, start: int, end: int) -> int:
     """Return where the last row of a wrapped text begins, if that before it begins at `start`.
 
-    Where it would be one or two wide characters, as of the end of a verb, their phrase goes along. A phrase
+    Where it would be one to three wide characters, as of the end of a verb, their phrase goes along. A phrase
     begins where kana are followed by another script, and after a comma or a blank.
     """
-    rest = text[end:].rstrip().rstrip(CLOSING)
+    rest = text[end:].rstrip().rstrip(CLOSING + ":")
     if not 0 < len(rest) <= _FEW or not all(map(_is_wide, text[end - 1] + rest)):
         return end
     least = start + len(rest) + 1  # from here on, all of it has room on the last row
@@ -130,7 +130,8 @@ def last_break(text: str, start: int, end: int) -> int:
         before, char = _script(text[at - 1]), _script(text[at])
         if char not in (before, "") and before and (char != "hiragana" or before == "sign"):
             return at
-    for at in (end - 2, end - 1, end - 3):
+    few = _FEW + 1 - len(rest)  # that many more at least
+    for at in (end - max(few, 2), end - few, end - few - 1):
         if at > least and text[at] not in CLOSING and all(map(_is_hiragana, text[at:end])):
             return at
     return end

@@ -119,7 +119,7 @@ VALUE = "\0"
 ATTRIBUTES = {"TITLE_TEXT", "SUBTITLE", "VERB", "KEYS", "TITLE", "SUB_TITLE"}
 _SAYS = re.compile(r"[A-Za-z]{2}")
 _LOG = re.compile(r"(_?log|logging|re|warnings)\.|text$|execute$")
-_TWO_WORDS = re.compile(r"^(?!(?s:.*)(?:import |SELECT |INSERT |UPDATE |DELETE ))(?s:.*)[a-z]{2}[,:;]? [a-z{]")
+_TWO_WORDS = re.compile(r"(?s)^(?!.*(?:import |SELECT |INSERT |UPDATE |DELETE )).*[a-z]{2}[,:;]? [a-z{]")
 
 
 def texts() -> dict[str, str]:

@@ -394,7 +394,7 @@ def test_no_setting_is_cut_in_japanese() -> None:
     assert cut_sentences() == []
 
 
-LONE = re.compile("[\u3041-\u3096]{1,2}[。、]?")
+LONE = re.compile("[\u3041-\u3096]{1,3}[。、:]?")
 
 
 def test_no_last_row_is_the_end_of_a_verb_alone() -> None:
