@@ -96,7 +96,9 @@ def changed(change: FolderChange | None, *, files: bool = False) -> Line:
         return []
     columns = changed_columns(change.added, change.removed)
     count = len(change.files)
-    many = tr(f"{count:>5} file{'s' if count > 1 else ' '}")
+    words, plural = tr(f"{count} file{'s' if count > 1 else ''}"), tr(f"{count} files")
+    # Numbers stand beneath each other, whether or not there is a letter more after some of them.
+    many = f"{' ' * (5 - len(str(count)))}{pad(words, cell_len(plural))}"
     return [*columns, Piece(many, "$faint")] if files else columns
 
 

@@ -25,6 +25,7 @@ from synapse_tui.dummy.parts import PARTS
 from synapse_tui.dummy.screen import AnsiStyle, PanelView, panel
 from synapse_tui.dummy.script import Directive, ScriptedDialog, permission
 from synapse_tui.dummy.terminal import Loop, Tty
+from synapse_tui.git_changes import FolderChange
 from synapse_tui.keymap import Keymap
 from synapse_tui.language import Catalogue, breakable, parts_of
 from synapse_tui.messages.records import Change
@@ -38,6 +39,7 @@ from synapse_tui.sessions.places import SessionPlace
 from synapse_tui.settings.files import SettingEntry
 from synapse_tui.settings.schema import SCHEMA
 from synapse_tui.terminal import Terminal
+from synapse_tui.widgets.agent_rows import changed
 from synapse_tui.widgets.text import wrapped_line  # also teaches Textual
 from synapse_tui.wording import standing_words
 from tests.command_line import Result, call
@@ -291,6 +293,13 @@ def test_the_reason_of_a_step_stays_in_its_column(width: int) -> None:
     assert all(row.startswith("    ") for row in rows[1:])
     assert rows[0].endswith("held") == (width == 30), "it begins beneath where there is little room"
     assert "".join(row.strip() for row in rows).endswith(language.tr(reason))
+
+
+@pytest.mark.parametrize("count", [1, 2, 10])
+@pytest.mark.usefixtures("japanese")
+def test_numbers_of_files_stand_beneath_each_other(count: int) -> None:
+    change = FolderChange(tuple((f"{at}.py", 1, 0) for at in range(count)))
+    assert changed(change, files=True)[-1].text == f"{count:>5} 件"
 
 
 @pytest.mark.usefixtures("japanese")
