@@ -234,8 +234,11 @@ class Registry:
         records = sorted(
             self._read_all(), key=lambda record: (record.agent_type, record.port, record.agent_id)
         )
-        live = [record for record in records if self._live(record)]
-        return live, [record for record in records if record not in live]
+        live: list[RegistryEntry] = []
+        stale: list[RegistryEntry] = []
+        for record in records:
+            (live if self._live(record) else stale).append(record)
+        return live, stale
 
     def list(self) -> Sequence[RegistryEntry]:
         """Return the live records ordered by type and port, and remove stale ones."""

@@ -17,6 +17,7 @@ import pytest
 from synapse_tui.paths import tilde
 from synapse_tui.process_times import pid_namespace, process_start
 from synapse_tui.registry import Registry, RegistryEntry, is_live
+from tests.work import work
 
 
 def record(port: int = 8100, kind: str = "claude", **fields: object) -> RegistryEntry:
@@ -222,6 +223,19 @@ def test_many_writers_leave_whole_records(registry: Registry, folder: Path) -> N
     assert all(results)
     assert len(registry.list()) == 1
     assert sorted(path.name for path in folder.iterdir()) == [".registry.lock", "synapse-claude-8100.json"]
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_scan_is_as_much_work_for_each_of_many_agents(tmp_path: Path, alive: bool) -> None:
+    counted = []
+    for count in (20, 200):
+        many = Registry(tmp_path / str(count), live=lambda _record: alive)
+        for port in range(8000, 8000 + count):
+            many.register(record(port))
+        with work() as scanned:  # also of comparisons, which dataclasses make up
+            assert sum(map(len, many.scan())) == count
+        counted.append(scanned.lines)
+    assert counted[1] < 11 * counted[0]
 
 
 def test_a_lock_that_is_held_for_ever_is_an_error(
