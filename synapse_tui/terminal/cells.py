@@ -176,6 +176,21 @@ SEGMENTS = re.compile(
 _SPECIAL = re.compile(f"[{_X}{_R}{_VIRAMAS}]")
 
 
+_CLASSIFIED = 0x20000
+
+
+def make_classes() -> bytes:
+    """Return what the compiled core asks of each character below U+20000; the bits are named there."""
+    table = bytearray(_CLASSIFIED)
+    viramas = [(ord(char), ord(char)) for char in _VIRAMAS]
+    classes = (_NARROW, _WIDE, _EXTENDERS, [_REGIONAL], viramas, _PICTOGRAPHS, _INDIC)
+    for number, ranges in enumerate(classes):
+        with_bit = bytes(value | 1 << number for value in range(256))
+        for first, last in ranges:
+            table[first : last + 1] = table[first : last + 1].translate(with_bit)
+    return bytes(table)
+
+
 @lru_cache(maxsize=4096)
 def is_special(char: str) -> bool:
     """Whether a character creates clusters: a mark, a joiner, a regional indicator."""

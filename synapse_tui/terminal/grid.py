@@ -30,6 +30,7 @@ from .cells import (
     may_extend,
 )
 from .charsets import ASCII, CHARSETS, NATIONAL, Translation
+from .core import ScreenState
 from .events import Emit, LineScrolled, Modes, ScrollbackCleared, TitleChanged, ignore
 from .row import Line, Row
 from .scrollback import Scrollback
@@ -88,7 +89,7 @@ def since_level(least: int) -> Callable[[Function[S, P]], Function[S, P]]:
 ColumnEdit = Callable[[Row, int, int, int, int, int], None]
 
 
-class Grid(pyte.Screen):
+class Grid(ScreenState, pyte.Screen):
     """Rows of cells and a cursor.
 
     Attributes:
@@ -292,7 +293,10 @@ class Grid(pyte.Screen):
         if self.buffer_shown is self.main_buffer:
             self.scrollback.push(row)
         if self.report_scrolled_lines:
-            self.emit(LineScrolled(Line(row, self.table, self.columns)))
+            self.report_scrolled(row)
+
+    def report_scrolled(self, row: Row) -> None:
+        self.emit(LineScrolled(Line(row, self.table, self.columns)))
 
     def scroll_down(self, count: int | None = None) -> None:
         self._move_down(self.top, min(count or 1, self.bottom - self.top + 1))

@@ -17,6 +17,7 @@ from pyte.graphics import FG_BG_256
 from synapse_tui.dataclass import dataclass
 
 from .cells import JOIN, WIDE_TAIL, join_cells, narrowed, places, readable, split_cells
+from .core import RowState
 from .style import (
     BG_SHIFT,
     BLINK,
@@ -33,10 +34,10 @@ from .style import (
 )
 
 Run = tuple[str, int, int]  # Text in the coding of `cells.py`, packed style, number of cells
-_NO_STYLES: list[int] = []
+_FIELDS = ("cells", "fill", "joined", "last", "size", "spans", "stamp", "styles", "text", "wide", "wrapped")
 
 
-class Row:
+class Row(RowState):
     """Cells of one row.
 
     Attributes:
@@ -53,38 +54,14 @@ class Row:
         stamp: Tick of the last change.
     """
 
-    __slots__ = (
-        "cells",
-        "fill",
-        "joined",
-        "last",
-        "size",
-        "spans",
-        "stamp",
-        "styles",
-        "text",
-        "wide",
-        "wrapped",
-    )
-
-    def __init__(self, fill: int = 0, stamp: int = 0) -> None:
-        self.text = ""
-        self.size = 0
-        self.spans: tuple[int, ...] = ()
-        self.last = 0
-        self.fill = fill
-        self.joined = False
-        self.cells: list[str] | None = None
-        self.styles = _NO_STYLES
-        self.wide = False
-        self.wrapped = False
-        self.stamp = stamp
+    __slots__ = ()
 
     def copy(self) -> Row:
         """Return a row that stays as this one is now."""
         row = Row()
-        for name in self.__slots__:
+        for name in _FIELDS:
             setattr(row, name, getattr(self, name))
+        row.spans = self.spans.copy()
         if self.cells is not None:
             row.cells, row.styles = self.cells.copy(), self.styles.copy()
         return row
@@ -148,17 +125,6 @@ class Row:
         return any(style & attribute for style in set(self.styles))
 
     # Erasing and moving
-
-    def clear(self, fill: int) -> None:
-        self.text = ""
-        self.size = 0
-        self.spans = ()
-        self.last = 0
-        self.fill = fill
-        self.joined = False
-        self.cells = None
-        self.styles = _NO_STYLES
-        self.wide = False
 
     def erase(self, x: int, end: int, style: int, columns: int) -> None:
         """Erase the cells from `x` to `end`, leaving the background of `style`."""
@@ -224,7 +190,7 @@ class Row:
             self.text = self.text[: x - 1] + " " if torn else self.text[:x]
             self.size = x
             while self.spans and self.spans[-2] >= x:
-                self.spans = self.spans[:-2]
+                del self.spans[-2:]
             self.last = self.spans[-1] if self.spans else 0
         self.fill = fill
 

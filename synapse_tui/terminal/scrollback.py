@@ -16,6 +16,7 @@ from sys import getsizeof
 from typing import NamedTuple
 
 from .cells import JOIN, WIDE_TAIL, bases, begins_wide, cell_count, join_cells, readable, split_cells
+from .core import pack_simple
 from .row import Line, Row
 from .style import StyleTable, erased
 
@@ -118,7 +119,7 @@ def cut(cells: Sequence[str], spans: Sequence[int], start: int, end: int) -> Row
     kept = [0, before] if before else []
     for at, style in zip(places[first:last], styles, strict=True):
         kept += (at - start, style)
-    row.spans = tuple(kept)
+    row.spans = kept
     row.last = kept[-1] if kept else 0
     return row
 
@@ -171,6 +172,25 @@ def smaller(text: str) -> str | bytes:
     encoded = text.encode()
     return encoded if len(encoded) + 33 < getsizeof(text) else text
 
+
+def _pack_plainest(
+    queue: Sequence[Row], at: int, _shared: dict[int, int]
+) -> tuple[Sequence[Entry], list[int], int]:
+    """Pack the rows from `at` on that are simple: text of ASCII in the default style, not wrapped.
+
+    Returns their entries, their numbers of cells, and the memory of the entries. The compiled one also takes
+    rows with styles.
+    """
+    entries: list[str] = []
+    for row in queue[at:]:
+        if row.cells is not None or row.spans or row.fill or row.wrapped or not row.text.isascii():
+            break
+        entries.append(row.text)
+    sizes = [len(text) for text in entries]
+    return entries, sizes, EMPTY_SIZE * len(sizes) + sum(sizes)
+
+
+_pack_simple = pack_simple or _pack_plainest
 
 Opened = tuple[Packed, bool, Sequence[str], list[int]]
 """A line, whether it continues the entry before, its cells, and where its rows start."""
@@ -361,20 +381,23 @@ class Scrollback(Sequence[Line]):
     def _pack_queue(self) -> None:
         queue, self._queue = self._queue, []
         joiner: Joiner | None = None
-        for row in queue:
-            text = row.text
-            if row.cells is None and not (row.spans or row.fill or row.wrapped) and text.isascii():
+        at = 0
+        while at < len(queue):
+            entries, sizes, memory = _pack_simple(queue, at, self._shared)
+            if entries:
                 if joiner is not None:
                     self._close(joiner)
                     joiner = None
-                self._entries.append(text)
-                self._starts.append(self._next)
-                self._counts.append(row.size)
-                self._tail = row.size
-                self._bytes += EMPTY_SIZE + len(text)
+                self._entries += entries
+                self._starts.extend(range(self._next, self._next + len(sizes)))
+                self._counts.extend(sizes)
+                self._tail = sizes[-1]
+                self._bytes += memory
             else:
-                joiner = self._pack(row, joiner)
-            self._next += 1
+                joiner = self._pack(queue[at], joiner)
+            count = len(entries) or 1
+            self._next += count
+            at += count
         if joiner is not None:
             self._close(joiner)
         self._trim()

@@ -15,6 +15,7 @@ import pyte
 
 from .cells import CLUSTER, EXTENDERS, MAX_CLUSTER, VS16, ZWJ, cluster_width
 from .charsets import LINUX
+from .core import scan
 from .screen import Screen
 
 if TYPE_CHECKING:
@@ -346,7 +347,7 @@ class Stream(pyte.ByteStream):
         assert isinstance(screen, Screen)
         self.listener = self.screen = screen
         self._renditions = screen.sgr.known
-        self._calls: dict[str, Call] = {}
+        self.calls: dict[str, Call] = {}
         self._repeat = bound(screen, Screen.repeat)
         self._controls = {char: bound(screen, handler) for char, handler in CONTROLS.items()}
         self._escapes = {final: bound(screen, handler) for final, handler in ESCAPES.items()}
@@ -361,6 +362,8 @@ class Stream(pyte.ByteStream):
         handlers[5] = self._styled_line
         handlers[7] = self._position
         handlers[9] = self._position_styled
+        fast = ("draw", "carriage_return", "linefeed", "cursor_position", "erase_in_line")
+        self._compiled = scan is not None and not _has_own(screen, *fast, "select_graphic_rendition")
         if _has_own(screen, "cursor_position", "select_graphic_rendition"):
             handlers[4] = handlers[5] = handlers[7] = handlers[9] = self._one_by_one
         handlers[10] = self._line_break
@@ -413,7 +416,37 @@ class Stream(pyte.ByteStream):
             return self._escape_in_string(text, 0) if pending else self._in_string(text, 0)
         return self._walk(pending, text, 0) if pending else 0
 
+    def _scan_compiled(self, text: str, index: int) -> int:
+        end, limited = len(text), self._until < math.inf
+        while index < end:
+            stop = min(index + _WINDOW, end)
+            index = scan(self, self.screen, text, index, stop, limited)
+            if index < stop or (limited and self.late()):
+                break
+        return index
+
+    def late(self) -> bool:
+        """Whether the time of this `feed` is over."""
+        return self._clock() >= self._until
+
+    def call(self, text: str, index: int, window: int) -> int:
+        """Carry out one token for the compiled scanner.
+
+        Returns:
+            Where it ends, as a negative number if the time is over; `index` if there is no complete token.
+        """
+        token = TOKENS.match(text, index, window) or TOKENS.match(text, index)
+        if token is None or token.lastindex is None:
+            return index
+        try:
+            self._handlers[token.lastindex](token)
+        except _Pause:
+            return -token.end()
+        return token.end()
+
     def _scan(self, text: str, index: int) -> int:
+        if self._compiled:
+            return self._scan_compiled(text, index)
         handlers = self._handlers
         token: Any = None
         end = len(text)
@@ -527,7 +560,7 @@ class Stream(pyte.ByteStream):
 
     def _control_sequence(self, token: Token) -> None:
         sequence = token.group()
-        call = self._calls.get(sequence)
+        call = self.calls.get(sequence)
         if call is None:
             call = self._learn(sequence, *token.group(11, 12, 13, 14))
         handler, parameters = call
@@ -541,10 +574,10 @@ class Stream(pyte.ByteStream):
         else:
             handler = self._repeat if found[0] is Screen.repeat else bound(self.screen, found[0])
             call = handler, found[1]
-        if len(self._calls) >= _CALLS_KEPT:
-            self._calls.clear()
+        if len(self.calls) >= _CALLS_KEPT:
+            self.calls.clear()
         if len(sequence) <= _LONGEST_KEPT:
-            self._calls[sequence] = call
+            self.calls[sequence] = call
         return call
 
     def _follows_text(self, token: Token) -> bool:
