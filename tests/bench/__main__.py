@@ -57,7 +57,7 @@ def terminal_core() -> None:
     for name in names:
         for title, speeds in others:
             if name in speeds:
-                wanted = ">= 0.5" if "tmux" in title and name in ("log", "motion") else ""
+                wanted = ">= 2" if "tmux" in title else ""
                 row(f"core, {name}, MB/s", ours[1][name], speeds[name], title, wanted)
 
 

@@ -15,6 +15,7 @@ import os
 import pstats
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import tracemalloc
@@ -23,7 +24,7 @@ from pathlib import Path
 
 import pyte
 
-from synapse_tui.terminal import Terminal, render
+from synapse_tui.terminal import Terminal, core, render
 from synapse_tui.widgets.strips import Pens, build_pieces, draw
 from tests.bench.app import cpu_seconds
 from tests.bench.loads import COLUMNS, LINES, NAMES, load
@@ -69,12 +70,29 @@ def _core() -> Feed:
     return terminal.feed
 
 
+def core_seconds(data: bytes, times: int) -> float:
+    return _seconds(_core, data, times)
+
+
 def _stock(screen: Callable[[int, int], pyte.Screen]) -> Callable[[], Feed]:
     def make() -> Feed:
         stream = pyte.ByteStream(screen(COLUMNS, LINES))
         return stream.feed
 
     return make
+
+
+def _plain(data: bytes) -> float:
+    """The core without its compiled part, in a process of its own."""
+    code = (
+        "import sys; from tests.bench import terminal as t; print(t.core_seconds(sys.stdin.buffer.read(), 2))"
+    )
+    environ = os.environ | {"SYNAPSE_TUI_PURE": "1"}
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=data, env=environ, cwd=root, capture_output=True, check=True
+    )
+    return float(done.stdout)
 
 
 def _tmux(data: bytes) -> float | None:
@@ -120,7 +138,9 @@ def _row(name: str, values: list[str]) -> None:
 def speeds(names: Sequence[str]) -> dict[str, dict[str, float]]:
     """MB a second of CPU time of each emulator that is here, ours first, for each load."""
     data = {name: load(name) for name in names}
-    found = {"synapse_tui.terminal": {n: len(data[n]) / _seconds(_core, data[n], 5) / 1e6 for n in names}}
+    found = {"synapse_tui.terminal": {n: len(data[n]) / core_seconds(data[n], 5) / 1e6 for n in names}}
+    if core.scan is not None:
+        found["in plain Python"] = {n: len(data[n]) / _plain(data[n]) / 1e6 for n in names}
     for title, screen in (("pyte.HistoryScreen", pyte.HistoryScreen), ("pyte.Screen", pyte.Screen)):
         parts = {name: data[name][:STOCK_PART] for name in names}
         found[title] = {n: len(parts[n]) / _seconds(_stock(screen), parts[n], 1) / 1e6 for n in names}
