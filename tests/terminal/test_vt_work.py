@@ -1,4 +1,4 @@
-"""The work for hostile output, in lines of Python: of the core in plain Python, which does all of it in them."""
+"""The work for hostile output, counted in lines of Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.work import work
 
 pytestmark = pytest.mark.skipif(
     core.scan is not None,
-    reason="the compiled core runs no lines: test_vt_compiled.py runs this in plain Python",
+    reason="the compiled core runs few lines: see test_vt_compiled.py",
 )
 
 PLAIN = b"an ordinary line of what a program prints, as wide as most of them are\r\n" * 600
