@@ -14,6 +14,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.css.scalar import Unit
+from textual.geometry import Size
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.renderables.background_screen import BackgroundScreen
@@ -83,6 +84,29 @@ class DialogHints(Static):
         while len(parts) > 1 and cell_len(sign.join(parts)) > self.content_size.width:
             del parts[-2]
         return Content(sign.join(parts))
+
+
+def no_text(_width: int) -> Content:
+    return Content("")
+
+
+class FittedText(Static):
+    """Text that is made anew for each width it gets, as one with columns must be."""
+
+    def __init__(self, of: Callable[[int], Content] = no_text, *, id: str | None = None) -> None:  # noqa: A002 - as Textual
+        super().__init__(id=id, markup=False)
+        self._of = of
+
+    def fit(self, of: Callable[[int], Content]) -> None:
+        """Show another text, which `of` makes for a width in cells."""
+        self._of = of
+        self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        return self._of(width).get_height(self.styles.get_rules(), width) if width else 0
+
+    def render(self) -> Content:
+        return self._of(self.content_size.width)
 
 
 class Dialog(FaultTolerant, ModalScreen[Result]):

@@ -37,7 +37,7 @@ from synapse_tui.widgets.views import named, party, proof
 from synapse_tui.wording import moment, since
 
 from .composer import Draft
-from .dialog import Dialog, Form, Pick, label
+from .dialog import Dialog, FittedText, Form, Pick, label, no_text
 from .messages import MessageActions, said, timeline_text
 from .shell import Shell
 
@@ -151,7 +151,7 @@ class HistoryView(Dialog[None]):
         with Horizontal(id="panes"):
             yield HistoryList(now=self._actions.now, id="results")
             with VerticalScroll(id="task", classes="body"):
-                yield Static("", id="story", markup=False)
+                yield FittedText(id="story")
 
     def buttons(self) -> ComposeResult:
         yield Button(tr("Again (r)"), id="again", compact=True)
@@ -166,7 +166,7 @@ class HistoryView(Dialog[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= WIDE, "-beside")
-        self.call_after_refresh(self._draw)  # as wide as it is then
+        self._draw()
 
     @property
     def list(self) -> HistoryList:
@@ -284,11 +284,11 @@ class HistoryView(Dialog[None]):
         record = self.list.marked
         self.set_class(self._reading, "-reading")
         if self.has_class("-beside") or self._reading:
-            text = Content("")
-            if record is not None:
-                width = self.query_one("#task").scrollable_content_region.width
-                text = story_text(record, self._story, self._actions.now(), self._actions.labels(), width)
-            self.query_one("#story", Static).update(text)
+            self.query_one("#story", FittedText).fit(
+                no_text
+                if record is None
+                else partial(story_text, record, self._story, self._actions.now(), self._actions.labels())
+            )
 
     @on(HistoryList.Opened)
     @on(Input.Submitted)

@@ -33,7 +33,7 @@ from synapse_tui.widgets.views import commands_of, named, party, proof
 from synapse_tui.wording import moment, standing_words
 
 from .composer import Composer, Draft, Recipient, last_lines, recipients
-from .dialog import Dialog, ListDialog, Row
+from .dialog import Dialog, FittedText, ListDialog, Row, no_text
 from .questions import AllowQuestion, QuestionQueue
 from .shell import Shell
 
@@ -536,8 +536,7 @@ class MessageDetail(Dialog[str]):
         self._labels = labels
         self._read_steps = steps
         self._now = now
-        self._steps: Sequence[Change] = ()
-        self._timeline = Content("")
+        self._timeline: Callable[[int], Content] = no_text
 
     def body(self) -> ComposeResult:
         from synapse_tui.widgets.answer_text import AnswerText  # noqa: PLC0415 - not needed for the first frame
@@ -553,7 +552,7 @@ class MessageDetail(Dialog[str]):
                 yield Static(answer, markup=False)
             elif answer:
                 yield AnswerText(answer)
-            yield Static(self._timeline, id="timeline", markup=False)
+            yield FittedText(self._timeline, id="timeline")
 
     def on_mount(self) -> None:
         self._read()
@@ -565,21 +564,12 @@ class MessageDetail(Dialog[str]):
         try:
             changes = await self._read_steps(self.message.id)
         except SynapseError as error:
-            self._timeline = Content.assemble((tr("\nTimeline  "), "bold $accent"), (error.message, "$muted"))
-            self._steps = ()
-            self._draw_steps()
+            failed = Content.assemble((tr("\nTimeline  "), "bold $accent"), (error.message, "$muted"))
+            self._timeline = lambda _width: failed
         else:
-            self._steps = changes
-            self.call_after_refresh(self._draw_steps)  # as wide as it is then
-
-    def on_resize(self) -> None:
-        self.call_after_refresh(self._draw_steps)
-
-    def _draw_steps(self) -> None:
-        if self._steps:
-            width = self.query_one(".body").scrollable_content_region.width
-            self._timeline = timeline_text(self._steps, self._now(), width)[1:]
-        self.query_one("#timeline", Static).update(self._timeline)
+            now = self._now()
+            self._timeline = lambda width: timeline_text(changes, now, width)[1:]
+        self.query_one("#timeline", FittedText).fit(self._timeline)
 
     def buttons(self) -> ComposeResult:
         for choice, text in self._choices().items():

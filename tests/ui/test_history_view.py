@@ -177,6 +177,24 @@ async def test_on_a_narrow_screen_a_task_takes_the_place_of_the_list() -> None:
         await until(lambda: at_main(app))
 
 
+async def test_steps_that_were_read_before_the_task_is_opened_have_the_width_it_gets() -> None:
+    host = three_agents()
+    host.history.put("fix the parser", "done")
+    async with shown(host, size=(80, 24)) as (app, pilot, view):
+        await until(lambda: view.rows)
+        history = app.screen
+        assert isinstance(history, HistoryView)
+        await until(lambda: history._story is not None)
+        await pilot.press("enter")
+        for columns in (80, 44, 80):
+            if app.size.width != columns:
+                await pilot.resize_terminal(columns, 24)
+            await pilot.press("end")
+            await pilot.pause()
+            row = next((row for row in text_of(app).splitlines() if "the agent took it" in row), "")
+            assert (":" in row) is (columns == 80), text_of(app)  # beside its time, or beneath it
+
+
 async def test_what_cannot_be_read_says_why() -> None:
     host = three_agents()
     host.history.fail = HistoryError("the history [b]is broken[/b]", "move it away")
