@@ -21,7 +21,7 @@ LARGEST = 1024 * 1024
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _MOST_LINKS = 40
 """Maximum number of links on a path, as on Linux."""
-LOCK_SECONDS = 10.0
+LOCK_TIMEOUT = 10.0
 """Seconds to wait for another process that holds a lock, which takes milliseconds."""
 _LOCK_POLL = 0.01
 
@@ -255,12 +255,12 @@ def lock_exclusively(descriptor: int, seconds: float | None = None) -> None:
 
     Args:
         descriptor: The file.
-        seconds: How long to wait for another process; `LOCK_SECONDS` by default.
+        seconds: How long to wait for another process; `LOCK_TIMEOUT` by default.
 
     Raises:
         TimeoutError: Another process holds it longer.
     """
-    end = time.monotonic() + (LOCK_SECONDS if seconds is None else seconds)
+    end = time.monotonic() + (LOCK_TIMEOUT if seconds is None else seconds)
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -32,7 +32,7 @@ cdef uint64_t FG = COLOR << 12
 cdef uint64_t BG = COLOR << 38
 cdef uint64_t RGB = 1 << 24
 
-# Bits of the class of a character, see `cells.py: classes`
+# Bits of the class of a character, see `cells.py: make_classes`
 cdef enum:
     NARROW = 1
     WIDE = 2
@@ -645,7 +645,7 @@ def scan(stream, ScreenState screen not None, str text not None, Py_ssize_t at, 
                     return at
                 continue
         stop = stream.call(text, at, end)
-        if stop <= at:  # nothing complete; or the time is over, which is told as a negative number
+        if stop <= at:  # nothing complete; or negative, as the time is over
             return at if stop >= 0 else -stop
         at = stop
     return at

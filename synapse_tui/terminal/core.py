@@ -9,23 +9,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+FIELDS = ("cells", "fill", "joined", "last", "size", "spans", "stamp", "styles", "text", "wide", "wrapped")
 _NO_STYLES: list[int] = []
 
 
 class RowState:
-    __slots__ = (
-        "cells",
-        "fill",
-        "joined",
-        "last",
-        "size",
-        "spans",
-        "stamp",
-        "styles",
-        "text",
-        "wide",
-        "wrapped",
-    )
+    __slots__ = FIELDS
 
     def __init__(self, fill: int = 0, stamp: int = 0) -> None:
         self.wrapped = False

@@ -17,7 +17,7 @@ from pyte.graphics import FG_BG_256
 from synapse_tui.dataclass import dataclass
 
 from .cells import JOIN, WIDE_TAIL, join_cells, narrowed, places, readable, split_cells
-from .core import RowState
+from .core import FIELDS, RowState
 from .style import (
     BG_SHIFT,
     BLINK,
@@ -34,7 +34,6 @@ from .style import (
 )
 
 Run = tuple[str, int, int]  # Text in the coding of `cells.py`, packed style, number of cells
-_FIELDS = ("cells", "fill", "joined", "last", "size", "spans", "stamp", "styles", "text", "wide", "wrapped")
 
 
 class Row(RowState):
@@ -59,7 +58,7 @@ class Row(RowState):
     def copy(self) -> Row:
         """Return a row that stays as this one is now."""
         row = Row()
-        for name in _FIELDS:
+        for name in FIELDS:
             setattr(row, name, getattr(self, name))
         row.spans = self.spans.copy()
         if self.cells is not None:

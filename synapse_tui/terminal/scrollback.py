@@ -173,7 +173,7 @@ def smaller(text: str) -> str | bytes:
     return encoded if len(encoded) + 33 < getsizeof(text) else text
 
 
-def _pack_plainest(
+def _pack_unstyled(
     queue: Sequence[Row], at: int, _shared: dict[int, int]
 ) -> tuple[Sequence[Entry], list[int], int]:
     """Pack the rows from `at` on that are simple: text of ASCII in the default style, not wrapped.
@@ -182,7 +182,8 @@ def _pack_plainest(
     rows with styles.
     """
     entries: list[str] = []
-    for row in queue[at:]:
+    for index in range(at, len(queue)):
+        row = queue[index]
         if row.cells is not None or row.spans or row.fill or row.wrapped or not row.text.isascii():
             break
         entries.append(row.text)
@@ -190,7 +191,7 @@ def _pack_plainest(
     return entries, sizes, EMPTY_SIZE * len(sizes) + sum(sizes)
 
 
-_pack_simple = pack_simple or _pack_plainest
+_pack_simple = pack_simple or _pack_unstyled
 
 Opened = tuple[Packed, bool, Sequence[str], list[int]]
 """A line, whether it continues the entry before, its cells, and where its rows start."""

@@ -277,7 +277,7 @@ def held(path: Path) -> Iterator[None]:
 def test_whoever_holds_a_lock_of_ours_is_not_waited_for_forever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("synapse_tui.files.LOCK_SECONDS", 0.05, raising=False)
+    monkeypatch.setattr("synapse_tui.files.LOCK_TIMEOUT", 0.05)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     store = ExternalStore(private_folder(tmp_path / "external"))
     store.put(ExternalAgent("docs", "https://docs.example/"))
