@@ -21,7 +21,7 @@ from synapse_tui.terminal.row import Row
 from .log_reader import LogItem, Output
 
 _KEPT = 1000
-"""Rows above the screen searched for text that moves back; earlier rows are final."""
+"""Rows and lines above the screen that may move back; earlier ones are final."""
 
 
 class PaintedText:
@@ -144,6 +144,7 @@ class Transcript:
         if terminal is None:
             self._begin(columns, lines)
             return
+        terminal.scrollback.keep(max(_KEPT, lines))  # as many as may move back to the screen
         before = _lines_whole(terminal)
         terminal.resize(columns, lines)
         terminal.take_replies()
@@ -151,9 +152,7 @@ class Transcript:
         kept, total, opened = len(terminal.scrollback), terminal.scrolled_total, _rows_open(terminal)
         self._oldest, self._next = total - kept, total - opened
         if left > 0:
-            rows = _rows_above(terminal)[: kept - opened]
-            starts = [index for index, row in enumerate(rows) if not row.wrapped]
-            self._say(rows[starts[-left] :], columns)
+            self._say(_last_lines(terminal, kept - opened, left), columns)
         elif left < 0:
             back = len(self._again) - left
             self._again = deque(list(self._remembered)[-back:])
@@ -216,8 +215,14 @@ def _without_blanks(lines: list[str]) -> list[str]:
     return lines
 
 
-def _rows_above(terminal: Terminal) -> list[Row]:
-    return [terminal.scrollback.row(index) for index in range(len(terminal.scrollback))]
+def _last_lines(terminal: Terminal, end: int, lines: int) -> list[Row]:
+    """Return the rows of the last lines before a row of the scrollback."""
+    rows: list[Row] = []
+    while lines and end:
+        end -= 1
+        rows.append(terminal.scrollback.row(end))
+        lines -= not rows[-1].wrapped
+    return rows[::-1]
 
 
 def _unfinished(terminal: Terminal) -> list[Row]:
@@ -237,5 +242,4 @@ def _rows_open(terminal: Terminal) -> int:
 
 
 def _lines_whole(terminal: Terminal) -> int:
-    starts = sum(not row.wrapped for row in _rows_above(terminal))
-    return starts - 1 if _rows_open(terminal) else starts
+    return terminal.scrollback.lines - bool(_rows_open(terminal))

@@ -250,11 +250,22 @@ class Scrollback(Sequence[Line]):
         self._entries, self._starts, self._counts = [], array("q"), array("I")
         self._head = self._restored = self._next = self._tail = self._bytes = 0
 
+    def keep(self, lines: int) -> None:
+        """Drop all but the newest lines; a very long one counts as several."""
+        self._pack_queue()
+        self._trim(len(self._entries) - lines)
+
     def push(self, row: Row) -> None:
         """Add a row that left the screen; it must not be changed afterwards."""
         self._queue.append(row)
         if len(self._queue) >= _BATCH:
             self._pack_queue()
+
+    @property
+    def lines(self) -> int:
+        """Lines that begin here; one that the terminal wrapped is one line."""
+        self._pack_queue()
+        return sum(isinstance(entry, str) or not entry[3] for entry in self._entries[self._head :])
 
     def __len__(self) -> int:
         if self._queue:
@@ -479,10 +490,13 @@ class Scrollback(Sequence[Line]):
     def _first(self) -> int:
         return self._starts[self._head] if self._head < len(self._starts) else self._next
 
-    def _trim(self) -> None:
+    def _trim(self, first: int = 0) -> None:
+        """Drop the entries before `first`, and the oldest of more than the bounds allow."""
         head, starts, count = self._head, self._starts, len(self._entries)
         before = self._first()
-        while head < count and (self._next - starts[head] > self.limit or self._bytes > self.max_bytes):
+        while head < count and (
+            self._next - starts[head] > self.limit or self._bytes > self.max_bytes or head < first
+        ):
             self._bytes -= size_of(self._entries[head])
             self._entries[head] = ""
             head += 1

@@ -16,6 +16,7 @@ from synapse_tui.recording.transcript import Transcript
 from synapse_tui.terminal import Terminal
 from tests.asciicast import play, read
 from tests.unit.clock import Clock
+from tests.work import work
 
 
 @pytest.fixture
@@ -43,6 +44,28 @@ def test_blanks_for_halves_of_emoji_are_no_text() -> None:
     transcript = Transcript(half_blanks=True)
     transcript.take([begun(), Output(None, "\x1b[1;1H⚠️ a".encode())])
     assert transcript.screen() == ["⚠️a"]
+
+
+def test_a_resize_is_as_much_work_after_a_long_output_as_after_a_short_one() -> None:
+    def resizing(lines: int) -> int:
+        transcript = Transcript()
+        transcript.take([begun(), Output(None, b"a line of output\r\n" * lines), Resized(1000.0, 30, 4)])
+        with work() as counted:
+            transcript.take(Resized(1000.0, columns, 4) for columns in (40, 20, 10, 20))
+        assert len(transcript.said() + transcript.screen()) == lines
+        return counted.lines
+
+    assert resizing(12_000) < 1.2 * resizing(1_200)
+
+
+@pytest.mark.parametrize("columns", [10, 200])
+def test_lines_that_a_larger_screen_takes_back_are_said_once(columns: int) -> None:
+    numbered = [f"{number} {'日本語の文 ' * (number % 7)}".rstrip() for number in range(3000)]
+    transcript = Transcript()
+    transcript.take([begun(columns), Output(None, "\r\n".join(numbered).encode())])
+    for size in ((700, 500), (columns, 4), (7, 300), (200, 60)):
+        transcript.take([Resized(1000.0, *size)])
+    assert transcript.said() + transcript.screen() == numbered
 
 
 # -- reading ---
