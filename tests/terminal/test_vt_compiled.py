@@ -19,7 +19,7 @@ compiled = pytest.mark.skipif(
 )
 
 SECONDS = 120
-MANY, FEW = 800, 150
+MANY, FEW = 400, 80
 
 
 @compiled
