@@ -12,6 +12,7 @@ from synapse_tui.errors import ProfileError, UnknownProfile
 from synapse_tui.model import AgentState
 from synapse_tui.paths import shipped_profiles
 from synapse_tui.trust import TrustStore
+from tests.odd_files import KINDS, put_odd
 
 EVERY_AGENT = (
     "dialog",
@@ -293,12 +294,14 @@ def test_an_empty_file_and_one_that_is_not_utf8(tmp_path: Path) -> None:
     assert (problem.line, problem.reason) == (2, "the file is not UTF-8")
 
 
-def test_a_file_that_is_too_long_or_cannot_be_read(tmp_path: Path) -> None:
-    (tmp_path / "long.yaml").write_text("command: x\n" + "#" * 300_000)
-    (tmp_path / "folder.yaml").mkdir()
-    reasons = {problem.path.name: problem.reason for problem in load_profiles(tmp_path).problems}
-    assert "longer than" in reasons["long.yaml"]
-    assert "cannot be read" in reasons["folder.yaml"]
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_that_is_too_long_or_cannot_be_read(tmp_path: Path, kind: str) -> None:
+    put_odd(tmp_path / "odd.yaml", kind)
+    found = load(tmp_path, "command: x\n")
+    assert list(found.profiles) == ["probe"]
+    (problem,) = found.problems
+    assert "longer than" in problem.reason if kind == "long" else "cannot be read" in problem.reason
 
 
 def test_a_broken_profile_leaves_the_others_alone(tmp_path: Path) -> None:
