@@ -1,7 +1,8 @@
-"""What callers can ask for takes as much work after 500 tasks as after 50."""
+"""What callers can ask for takes as much work after 500 tasks as after 50, and beside many callers."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from synapse_tui.content import Part, TaskMessage
 from synapse_tui.messages.outbox import MAX_WAITING
 from synapse_tui.messages.reasons import Reason
+from synapse_tui.messages.service import MAX_WAITERS
 from synapse_tui.model import USER, DeliveryState, MessageRequest, Sender, Task, TaskState
 from tests.a2a_kit import AT_ONCE, rpc, said
 from tests.fake_agent import FakeAgent
@@ -209,3 +211,28 @@ async def test_work_does_not_grow_with_what_a_person_holds(act: Act) -> None:
         counted.append(await lines(act, agent))
     few, many = counted
     assert many <= MOST * few, f"{few} lines with {FEW} held, {many} with {MAX_WAITING - 10}"
+
+
+async def polled(_client: httpx.AsyncClient, agent: FakeAgent) -> None:
+    task = agent.accept(MessageRequest("Hello!", USER))
+    poll = asyncio.create_task(agent.service.wait(task.id, "", 60))
+    await asyncio.sleep(0)
+    await agent.control.cancel(task.id)
+    assert (await poll).state is TaskState.CANCELED
+
+
+@pytest.mark.parametrize("act", [sent, sent_by_protocol, canceled, polled])
+async def test_work_does_not_grow_with_the_callers_that_wait(act: Act) -> None:
+    counted = []
+    for count in (MAX_WAITERS // 10, MAX_WAITERS - 10):
+        agent = BusyAgent()
+        tasks = [agent.tasks.create(MessageRequest("Hello!", USER)) for _ in range(count)]
+        waits = [asyncio.create_task(agent.service.wait(task.id, "", 60)) for task in tasks]
+        await asyncio.sleep(0)
+        assert agent.service.waiting == count
+        counted.append(await lines(act, agent))
+        for wait in waits:
+            wait.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
+    few, many = counted
+    assert many <= MOST * few, f"{few} lines beside few callers, {many} beside {MAX_WAITERS - 10}"
