@@ -164,6 +164,7 @@ async def test_an_agent_is_recorded_before_it_is_ready_and_as_ready_once_its_ser
     host: Host, imported: asyncio.Event
 ) -> None:
     (agent,) = await open_ready(host, "alice")
+    await host._records.written(agent.agent_id)
     assert records(host)[agent.agent_id]["status"] == "STARTING", "whoever calls it waits"
     published = asyncio.create_task(host.published(agent.agent_id))
     await asyncio.sleep(0)
