@@ -727,6 +727,11 @@ async def test_help_is_searched() -> None:
         assert at_main(app)
 
 
+def test_help_says_how_an_agent_gets_a_function_key() -> None:
+    shown = " ".join(help_text(Keymap(), None, 80).plain.split())
+    assert "Press ^] first to give it one of these, such as ^] F2." in shown
+
+
 @pytest.mark.parametrize("width", [60, 74, 100, 140])
 def test_help_hangs_below_its_keys_and_has_no_marks(width: int) -> None:
     rows = help_text(Keymap(), None, width).plain.split("\n")
