@@ -99,6 +99,23 @@ def test_reads_all_that_was_typed_with_the_rules_that_it_finds(name: str) -> Non
     assert not evidence.asking[0].read(profile_with(values)).visible
 
 
+def moving(indent: int, text: str) -> Shot:
+    bar = f"{' ' * indent}┃"
+    inside = [f"{bar}  {row}" for row in wrapped(text, 40)]
+    box = [bar, *inside, bar, f"{bar}  Some Model", f"{' ' * indent}╹{'▀' * 42}"]
+    return shot(["Hello", "", *box, "  a folder"], (len(inside[-1]), 2 + len(inside)))
+
+
+def test_reads_a_composer_that_is_centred_before_the_first_message_only() -> None:
+    first, later = partial(moving, 12), partial(moving, 2)
+    typed = [TypedText(ONE, first(ONE)), *(TypedText(text, later(text)) for text in (SEVERAL, LONG))]
+    found = find_composer(Evidence(empty=[first(EMPTY), later(EMPTY)], typed=typed))
+    assert found is not None
+    assert not found.unread
+    for draw in (first, later):
+        assert draw("something else").read(found.profile).draft.strip() == "something else"
+
+
 def test_a_screen_that_was_taken_in_the_midst_of_a_character_can_be_kept() -> None:
     terminal = Terminal(COLUMNS, LINES, 0)
     terminal.feed("日本".encode()[:-1])
