@@ -237,6 +237,6 @@ def test_what_a_dead_program_left_on_is_reset_and_the_text_stays(end: str) -> No
     terminal.feed(b"q\r\n3\r\n4\r\n5")
     assert rows(terminal) == ["3", "4", "5"]
     assert look(terminal, 0, 2) == look(fed("5"), 0, 0)
-    terminal.feed(b"\x1b[?1049h\x1b[<9u\x1b[?u")
-    assert terminal.take_replies() == b"\x1b[?0u"
+    terminal.feed(b"\x1b[>1u\x1b[<u\x1b[?u\x1b[?1049h\x1b[?u")
+    assert terminal.take_replies() == b"\x1b[?0u" * 2, "of the flags below those of the next program, too"
     assert [row.text.rstrip() for row in terminal.scrollback] == ["one", "two q"]
