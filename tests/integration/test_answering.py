@@ -218,7 +218,12 @@ async def test_a_question_has_no_yes_and_no_but_can_be_answered(rig: Rig) -> Non
     assert answers(rig) == ["blue"]
 
 
-async def test_an_option_with_a_key_of_its_own_is_answered_by_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("option", "key", "taken"), [("cancel", "escape", "denied"), ("select", "enter", "Yes")]
+)
+async def test_an_option_with_a_key_of_its_own_is_answered_by_it(
+    tmp_path: Path, option: str, key: str, taken: str
+) -> None:
     named = DialogRule(
         "keys", (re.compile("(?m)^ Esc to cancel"),), "question", keys=re.compile("(?m)^ (Esc .*)")
     )
@@ -228,9 +233,9 @@ async def test_an_option_with_a_key_of_its_own_is_answered_by_it(tmp_path: Path)
         assert dialog.marked is None
         named_keys = [(option.words, option.key) for option in dialog.options]
         assert named_keys == [("cancel", "Esc"), ("select", "Enter")]
-        assert (await answer(rig, dialog, "cancel")).closed
-        assert keys(rig) == ["escape"]
-        assert answers(rig) == ["denied"]
+        assert (await answer(rig, dialog, option)).closed
+        assert keys(rig) == [key]
+        assert answers(rig) == [taken]
 
 
 async def test_an_agent_that_does_not_take_the_key_is_reported_as_it_is(rig: Rig) -> None:
