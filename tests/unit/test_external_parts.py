@@ -20,6 +20,7 @@ from synapse_tui.a2a.external import transport
 from synapse_tui.a2a.external.conversation import Conversation, remote_id
 from synapse_tui.a2a.external.discovery import card_warnings, choose_interface, parse_card
 from synapse_tui.a2a.external.peer import (
+    MAX_STREAMED,
     Budget,
     Outgoing,
     ReadLimit,
@@ -434,6 +435,25 @@ async def test_streams_are_read_at_a_pace_that_leaves_the_loop_to_others():
         await endless(lambda: several[0].streamed(b"\n" * 4096))
     with pytest.raises(BudgetSpent):
         await endless(several[1].event)
+
+
+@pytest.mark.parametrize(("piece", "nodes"), [(b"\n" * 4096, 0), (b"\r" * 4096, 0), (b"[" * 4096, 4096)])
+async def test_lines_and_values_use_up_the_budget_of_a_stream_sooner_than_text(piece, nodes):
+    async def sleep(_: float) -> None:
+        pass
+
+    budget = Budget(ReadLimit(clock=lambda: 0.0, sleep=sleep))
+    taken = 0
+
+    async def read_all() -> None:
+        nonlocal taken
+        while True:
+            await budget.streamed(piece, nodes)
+            taken += len(piece)
+
+    with pytest.raises(BudgetSpent):
+        await read_all()
+    assert 0 < taken < MAX_STREAMED / 10
 
 
 @pytest.mark.parametrize("sent", [b": ping\n\n", b"x"])
