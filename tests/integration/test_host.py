@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -147,7 +148,7 @@ async def test_a_message_that_names_an_agent_of_another_host_says_where_that_is(
 
 
 @pytest.fixture
-def imported(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+def imported(monkeypatch: pytest.MonkeyPatch) -> Iterator[asyncio.Event]:
     """When it is set, servers start: until then what serves HTTP counts as not imported."""
     event = asyncio.Event()
     start = AgentServer.start
@@ -157,7 +158,8 @@ def imported(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
         await start(server)
 
     monkeypatch.setattr(AgentServer, "start", late)
-    return event
+    yield event
+    event.set()
 
 
 async def test_an_agent_is_recorded_before_it_is_ready_and_as_ready_once_its_server_answers(
