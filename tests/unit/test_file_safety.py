@@ -321,11 +321,16 @@ def test_changes_whose_times_others_wrote_are_found_and_removed_by_time(
 ) -> None:
     safety.record_modification(change(clock, "f"))
     clock.goes(hours=-1)  # on the same day, where text compares wrongly
-    with closing(sqlite3.connect(tmp_path / ".synapse/file_safety.db")) as connection, connection:
-        connection.execute("UPDATE file_modifications SET timestamp = ?", (written(form, clock.now),))
+
+    def rewrite() -> None:
+        with closing(sqlite3.connect(tmp_path / ".synapse/file_safety.db")) as connection, connection:
+            connection.execute("UPDATE file_modifications SET timestamp = ?", (written(form, clock.now),))
+
+    rewrite()
     asked = [clock.now - timedelta(minutes=1), clock.now + timedelta(minutes=1)]
     found = [len(safety.modifications(ModificationQuery(since=since))) for since in asked]
     assert found == [1, 0]
+    rewrite()
     assert [safety.cleanup(before)[0] for before in asked] == [0, 1]
 
 
