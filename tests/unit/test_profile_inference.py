@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import cast
 
 import pytest
 
+from synapse_tui.doctor.examination import Examination
 from synapse_tui.doctor.inference import (
     Answered,
     Evidence,
@@ -26,6 +28,7 @@ from synapse_tui.doctor.inference import (
     profile_with,
     with_hints,
 )
+from synapse_tui.doctor.probe import Person, Probe
 from synapse_tui.terminal import Terminal
 from tests.unit.agent_screens import COMPOSERS, DIALOGS
 
@@ -206,6 +209,27 @@ def test_a_tip_that_is_shown_once_at_rest_is_no_sign_of_work() -> None:
     evidence.watched = [tipped(evidence.empty[-1], tip) for tip in TIPS]
     evidence = Evidence.from_json(json.loads(json.dumps(evidence.to_json())))
     assert find_signals(evidence) == []
+
+
+async def test_an_agent_at_rest_is_watched_for_what_it_shows_from_time_to_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Clock:
+        now = 0.0
+
+        async def until(self, condition: Callable[[], bool], limit: float) -> bool:
+            deadline = self.now + limit
+            while not (found := condition()) and self.now < deadline:
+                self.now += 1.0
+            return found
+
+    clock = Clock()
+    probe = Probe(cast("Examination", clock), cast("Person", None), rest=60)
+    monkeypatch.setattr(probe, "_over", lambda: True)
+    monkeypatch.setattr(probe, "_take", lambda: tipped(lined(EMPTY), TIPS[int(clock.now) // 20 % len(TIPS)]))
+    await probe._rest(60)
+    assert clock.now == 60
+    assert probe.evidence.watched == [tipped(lined(EMPTY), tip) for tip in TIPS]
 
 
 def test_words_that_move_from_turn_to_turn_are_no_sign_of_work() -> None:
