@@ -726,6 +726,7 @@ class AgentConsole:
 
     def resize(self, columns: int, lines: int) -> None:
         self._resized_early |= self.detector.report.state is AgentState.STARTING
+        self.detector.resized(self._clock())
         self.terminal.resize(columns, lines)
         self.process.resize(columns, lines)
         self._listener.drawn_anew()

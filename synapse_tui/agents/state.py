@@ -275,6 +275,7 @@ class HookHints:
 _UNKNOWN_DEBOUNCE = READY_DEBOUNCE
 
 _FRAME_TIMEOUT = 0.2  # maximum seconds for one synchronized frame (DEC mode 2026)
+_REDRAW = 0.5  # seconds within which a program has drawn its screen for a new size: no sign of work
 
 
 class StateDetector:
@@ -305,6 +306,7 @@ class StateDetector:
         self.dialogs = DialogLog()
         self._half = False  # whether the reading was taken mid-frame
         self._changed = now
+        self._resized = _NEVER
         self._frame_began: float | None = None
         self._deadline: float | None = now + profile.startup.timeout
         self._timeline = timeline if timeline is not None else Timeline()
@@ -393,6 +395,10 @@ class StateDetector:
         """Note that the agent gets keys."""
         self.composer.touched()
 
+    def resized(self, now: float) -> None:
+        """Note that the program is about to draw its screen anew."""
+        self._resized = now
+
     def hooked(self, kind: HookKind, call: str, now: float) -> None:
         self._hints.take(kind, call, now)
 
@@ -446,7 +452,8 @@ class StateDetector:
         if self.drawing(now):
             return
         change = self._text.take(terminal)
-        if change.text or terminal.title != self._title:
+        written = change.text and now >= self._resized + _REDRAW
+        if written or terminal.title != self._title:
             self._changed = now
         self._title = terminal.title
         if change.any or self._half or terminal.modes.synchronized:

@@ -267,6 +267,20 @@ def test_a_shell_by_its_silence() -> None:
     assert (screen.state, screen.rule) == (READY, "output rests")
 
 
+def test_a_prompt_drawn_again_for_another_size_is_no_work_of_a_shell() -> None:
+    screen = Screen("shell")
+    screen.show(["$ "])
+    screen.wait(2)
+    assert screen.state == READY
+    screen.detector.resized(screen.now)
+    screen.terminal.resize(20, 24)
+    screen.show(["~/a/long", "/folder$ "])
+    assert screen.state == READY
+    screen.wait(1)
+    screen.show(["~/a/long", "/folder$ make"])
+    assert screen.state == WORKING
+
+
 def test_every_rule_is_named_once() -> None:
     for name in (*AGENTS, "shell"):
         names = [rule.name for rule in profile(name).states]
