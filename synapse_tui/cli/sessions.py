@@ -41,6 +41,7 @@ from synapse_tui.sessions.client import (
 )
 from synapse_tui.sessions.places import SessionPlace, home_key, place_of, socket_home, sockets_folder
 from synapse_tui.sessions.wire import VERSION, Line, spec_to_json
+from synapse_tui.wording import state_word
 
 from .commands import Command, json_option
 from .completion import offering
@@ -181,9 +182,8 @@ def _agents(session: RunningSession) -> str:
     if not session.info:
         return "(does not answer)"
     agents = session.info.get("agents", [])
-    return (
-        ", ".join(f"{agent.get('name') or agent['agent_id']} {agent['state']}" for agent in agents) or "none"
-    )
+    words = (f"{agent.get('name') or agent['agent_id']} {state_word(agent['state'])}" for agent in agents)
+    return ", ".join(words) or "none"
 
 
 def _as_json(session: RunningSession) -> dict[str, object]:

@@ -113,6 +113,17 @@ def test_a_host_that_hangs_is_told_as_such(runtime: Path, capsys: pytest.Capture
     assert (found["fine"]["project"], found["hung"]["project"]) == ("/p", "?")
 
 
+def test_the_list_says_the_states_of_agents_as_the_application_does(
+    runtime: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with ExitStack() as stack:
+        stack.callback(Host(socket_of(runtime, "fine"), threading.Barrier(1)).close)
+        assert code_of(sessions.ls_command) == 0
+    words = capsys.readouterr().out.split()
+    assert "ready" in words or "ready," in words
+    assert not any("READY" in word for word in words)
+
+
 def test_a_socket_at_which_nobody_listens_is_taken_away(runtime: Path) -> None:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(socket_of(runtime, "gone")))
