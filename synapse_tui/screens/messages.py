@@ -278,7 +278,7 @@ class MessageActions:
         elif sent:
             self._app.notice(sent[0].words)
         else:
-            self._app.notice("no messages from this pane yet")
+            self._app.notice("no message from this pane since it opened")
 
     # Single messages
 

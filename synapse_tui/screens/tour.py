@@ -183,8 +183,7 @@ class Tour:
 
     def _look_at_draft(self, step: TourStep) -> None:
         if step.phase is Phase.ASKS and not self._keys:
-            drafts = (session for name in (ALICE, BOB) if (session := self._session(name)) is not None)
-            step.receiver = next((session.name for session in drafts if session.reading().draft), "")
+            step.receiver = next((name for name in (ALICE, BOB) if self._has_draft(name)), "")
             if step.receiver:
                 step.phase = Phase.RUNS
                 self._write(_other(step.receiver), step.receiver, tr(MEANWHILE))
@@ -216,6 +215,10 @@ class Tour:
     def _session(self, name: str) -> AgentSession | None:
         agents = (each for each in self._host.agents.values() if each.name == name and each.exit is None)
         return next((each for each in agents if each.agent_type == "dummy"), None)
+
+    def _has_draft(self, name: str) -> bool:
+        session = self._session(name)
+        return session is not None and bool(session.reading().draft)
 
     def _write(self, sender: str, receiver: str, text: str) -> None:
         """Send a message as if it had been written in the sender's pane."""
@@ -390,6 +393,9 @@ class Tour:
             return TourPage(title, [about], why, self._doing(NEXT))
         if step.phase is Phase.RUNS:
             sender = _other(step.receiver)
+            if not self._has_draft(step.receiver):
+                about = [(tr("The composer is empty again."), _STRONG)]
+                return TourPage(title, [about], tr(f"{sender}'s message follows by itself."))
             about = [
                 (tr(f"{sender} wrote to {step.receiver}, and it is held: "), ""),
                 (tr("your draft is in the composer."), _STRONG),
@@ -397,7 +403,7 @@ class Tour:
             why = tr("Press Enter: your line is sent, and the message follows by itself.")
             word = tr("send your line")
             if not self._has_keyboard(step.receiver):
-                word = f"{word}, {_there(step.receiver)}"
+                word = f"{word}{_there(step.receiver)}"
             return TourPage(title, [about], why, [Hint("Enter", word, "enter")])
         about = [(tr("Type a few words into one of the panes, "), ""), (tr("without Enter."), _STRONG)]
         why = tr("Meanwhile the other agent writes to this one, and you see what happens.")
@@ -472,15 +478,17 @@ class Tour:
         session = self._host.agents.get(self._main.active)
         if session is None or session.report.state is AgentState.STARTING:
             return [Hint("", "in a moment: the agents are starting", "space")]
+        if self._keys:  # it is being done
+            return []
         if not self._is_free():
             if self._session(session.name) is not session:
                 where = _there(ALICE)
             elif self._has_keyboard(session.name):
                 drafts = session.report.state is AgentState.READY
-                where = tr("after your draft") if drafts else tr(f"once {session.name} is free")
+                where = tr(", after your draft") if drafts else tr(f", once {session.name} is free")
             else:
                 where = _there(session.name)
-            word = f"{tr(word)}, {where}"
+            word = f"{tr(word)}{where}"
         return [Hint("Space", word, "space")]
 
     def _has_keyboard(self, name: str) -> bool:
@@ -503,7 +511,7 @@ def _command(profile: Profile, others: Sequence[Profile], room: int) -> Runs:
 
 
 def _there(name: str) -> str:
-    return tr(f"in {name}'s pane")
+    return tr(f", in {name}'s pane")
 
 
 def _other(name: str) -> str:

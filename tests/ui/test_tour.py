@@ -54,6 +54,8 @@ async def test_space_alone_leads_through_the_tour(size):
     async with start(host, size) as (app, pilot):
         alice, bob = await opened(app, host)
         await pilot.press("space")
+        app.tour.look()
+        assert "Space" not in panel(app), "it is being typed"
         await until(lambda: len(host.tasks) == 1)
         (hello,) = host.tasks
         assert (hello.sender.sender_id, hello.target, hello.text) == (alice.agent_id, bob.agent_id, "hello")
@@ -74,6 +76,8 @@ async def test_space_alone_leads_through_the_tour(size):
         await until(lambda: bytes(bob.typed).endswith(b"\r"))
         assert bytes(bob.typed).startswith(b"half a sentence ")
         bob.draft = ""
+        await shows(app, "The composer is empty again.", "alice's message follows by itself.")
+        assert "Enter" not in panel(app)
         held = host.tasks[-1]
         assert (held.sender.sender_id, held.target) == (alice.agent_id, bob.agent_id)
         host.change(held.id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED)
