@@ -74,16 +74,31 @@ def when_handled(start: Callable[[], Widget], then: Callable[[], object]) -> Non
 
 
 class DialogHints(Static):
-    """The keys of a dialog in one row: whole ones only, the last of them always, since it is the way out."""
+    """The keys of a dialog in one row: whole ones only, the last of them always, since it is the way out.
+
+    A click on the way out does what its key does.
+    """
 
     def render(self) -> Content:
+        return Content("".join(self._row()))
+
+    def _row(self) -> tuple[str, str]:
+        """Return what is shown: what stands before the last hint, and that hint."""
         text = str(self.content)
         parts = _BETWEEN_HINTS.split(text)
         between = next(_BETWEEN_HINTS.finditer(text), None)
         sign = between.group() if between is not None else ""
         while len(parts) > 1 and cell_len(sign.join(parts)) > self.content_size.width:
             del parts[-2]
-        return Content(sign.join(parts))
+        return "".join(part + sign for part in parts[:-1]), parts[-1]
+
+    async def on_click(self, event: events.Click) -> None:
+        event.stop()
+        before, last = self._row()
+        at = event.get_content_offset(self)
+        begins = cell_len(before)
+        if at is not None and last.startswith("Esc ") and begins <= at.x < begins + cell_len(last):
+            await self.run_action("screen.leave")
 
 
 def no_text(_width: int) -> Content:

@@ -13,6 +13,7 @@ from synapse_tui.screens.agents import InterruptDialog
 from synapse_tui.screens.composer import Composer, Draft
 from synapse_tui.screens.messages import MessageDetail
 from synapse_tui.screens.new_agent import NewAgent
+from synapse_tui.screens.palette import Palette
 from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.app_kit import at_main, running, text_of, three_agents, until
 
@@ -139,6 +140,16 @@ async def test_a_click_on_a_way_to_send_leaves_the_keyboard_in_the_text():
         await until(lambda: app.screen.query_one("#text", TextArea).text == "one")
         await pilot.press("enter")
         await until(lambda: ("send", "alice", "one", "", 2) in host.calls)
+
+
+async def test_a_click_on_the_way_out_closes_a_dialog_without_buttons():
+    async with running(three_agents()) as (app, pilot):
+        await click(app, pilot, "palette")
+        await until(lambda: isinstance(app.screen, Palette) and app.screen.ready)
+        await click(app, pilot, "Enter runs it")
+        assert isinstance(app.screen, Palette)
+        await click(app, pilot, "Esc closes")
+        await until(lambda: at_main(app))
 
 
 async def test_the_help_says_what_the_middle_button_does():
