@@ -203,7 +203,8 @@ def _joined(before: str, after: str) -> str:
     last, first = before[-1:], after[:1]
     if first == " " and _is_wide_letter(last) and _is_hiragana(after[1:2]):
         return before + after[1:]
-    between = (_is_wide_letter(last) and _is_narrow(first)) or (_is_narrow(last) and _is_wide_letter(first))
+    narrow = _is_narrow(last) and last != "@"  # which belongs to the name behind it
+    between = (_is_wide_letter(last) and _is_narrow(first)) or (narrow and _is_wide_letter(first))
     return f"{before} {after}" if between else before + after
 
 

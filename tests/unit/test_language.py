@@ -169,6 +169,12 @@ def test_commands_speak_japanese(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("japanese")
+def test_an_address_is_not_taken_apart() -> None:
+    assert language.tr("no agent answers to '@翻訳者'") == "「@翻訳者」に当たるエージェントはありません"
+    assert language.tr("no agent answers to '@bob'") == "「@bob」に当たるエージェントはありません"
+
+
+@pytest.mark.usefixtures("japanese")
 @pytest.mark.parametrize(
     ("agents", "said"),
     [
