@@ -18,6 +18,7 @@ from synapse_tui.language import tr
 
 Cut = Literal["end", "middle", "start"]
 ELLIPSIS = "…"
+WAY_OUT = "Esc"
 
 
 def shorten(text: str, width: int, cut: Cut = "end") -> str:
@@ -104,13 +105,18 @@ class Hint(NamedTuple):
 
 
 def hint_row(hints: Iterable[Hint], width: int, gap: int = 2) -> list[Piece]:
-    """Return the hints that fit, whole ones only, beginning with the first."""
+    """Return the hints that fit, whole ones only, beginning with the first; the way out in any case."""
+    kept = list(hints)
+    while kept and width_of(row := _side_by_side(kept, gap)) > width:
+        others = [at for at, hint in enumerate(kept) if hint.key != WAY_OUT]
+        del kept[others[-1] if others else -1]
+    return row if kept else []
+
+
+def _side_by_side(hints: Iterable[Hint], gap: int) -> list[Piece]:
     row: list[Piece] = []
     for hint in hints:
-        added = [*([Piece(" " * gap)] if row else []), *hint.pieces]
-        if width_of([*row, *added]) > width:
-            break
-        row += added
+        row += [*([Piece(" " * gap)] if row else []), *hint.pieces]
     return row
 
 

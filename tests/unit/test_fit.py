@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from synapse_tui.widgets.fit import Piece, distinct, fill, line, shorten, width_of
+from synapse_tui.widgets.fit import Hint, Piece, distinct, fill, hint_row, line, shorten, width_of
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,22 @@ def test_each_kind_of_text_is_cut_at_its_own_place(text, width, cut, shown):
 def test_names_that_differ_at_the_end_stay_different():
     assert distinct(("dummy-8190", "dummy-8191", "bob"), 8) == ["dumm…190", "dumm…191", "bob"]
     assert distinct(("翻訳者一号", "翻訳者二号"), 7) == ["翻…一号", "翻…二号"]
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (40, "Enter open  m message  / find  Esc back"),
+        (38, "Enter open  m message  Esc back"),
+        (20, "Enter open  Esc back"),
+        (19, "Esc back"),
+        (7, ""),
+    ],
+)
+def test_a_row_of_hints_keeps_the_way_out(width, shown):
+    words = ["Enter open", "m message", "/ find", "Esc back"]
+    row = hint_row([Hint(*each.split(" ", 1)) for each in words], width)
+    assert "".join(piece.text for piece in row) == shown
 
 
 pieces = st.lists(
