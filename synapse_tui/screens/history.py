@@ -283,6 +283,7 @@ class HistoryView(Dialog[None]):
     def _draw(self) -> None:
         record = self.list.marked
         self.set_class(self._reading, "-reading")
+        self._subtitle(tr("↑↓ scroll · Esc back to the list") if self._reading else self.SUBTITLE)
         if self.has_class("-beside") or self._reading:
             self.query_one("#story", FittedText).fit(
                 no_text

@@ -169,10 +169,12 @@ async def test_on_a_narrow_screen_a_task_takes_the_place_of_the_list() -> None:
         assert "the answer" not in text_of(app)
         await pilot.press("enter")
         await until(lambda: "the answer" in text_of(app) and "after 1:31" in text_of(app))
+        assert "↑↓ scroll · Esc back to the list" in text_of(app)
         await pilot.press("end")
         await until(lambda: '  "note": "[b]x[/b]"' in text_of(app))
         await pilot.press("escape")
         await until(lambda: view.has_focus)
+        assert "type to search" in text_of(app)
         await pilot.press("escape")
         await until(lambda: at_main(app))
 
