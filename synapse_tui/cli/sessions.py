@@ -174,7 +174,7 @@ def ls_command(as_json: bool) -> None:
         attached = "yes" if session.info.get("attached") else "no"
         rows.append((session.place.name, str(session.place.project), _agents(session), attached))
     data = [_as_json(session) for session in sessions]
-    nothing = "no sessions are running; 'synapse-tui' starts one"
+    nothing = tr("no sessions are running; 'synapse-tui' starts one")
     show_list(data, ("SESSION", "PROJECT", "AGENTS", "ATTACHED"), rows, nothing, as_json=as_json)
 
 

@@ -164,6 +164,9 @@ def test_commands_speak_japanese(tmp_path: Path) -> None:
     assert "オプション:" in helped.out
     assert max(map(cells, helped.out.splitlines())) <= 110
     assert "エージェント" in command(tmp_path, "status", "nobody").err
+    environ = {"HOME": str(tmp_path), "SYNAPSE_TEST_LOCALE": "ja_JP.UTF-8"}
+    listed = call("synapse-tui", "ls", environ=environ, folder=tmp_path)
+    assert "動作中のセッションはありません" in listed.err
     wrong = command(tmp_path, "send", "--nonsense")
     assert (wrong.code, "エラー: " in wrong.err) == (2, True)
 
