@@ -187,9 +187,7 @@ class Tour:
             if step.receiver:
                 step.phase = Phase.RUNS
                 self._write(_other(step.receiver), step.receiver, tr(MEANWHILE))
-        delivered = step.message is not None and (
-            step.message.delivery in (DeliveryState.SUBMITTED, DeliveryState.DONE) or step.message.state.final
-        )
+        delivered = step.message is not None and (_taken(step.message) or step.message.state.final)
         if step.phase is Phase.RUNS and delivered:
             step.phase = Phase.DONE
 
@@ -374,9 +372,11 @@ class Tour:
                 why = tr(f"In alice's pane, {way} shows what became of her last message.")
             return TourPage(title, [[(said, _STRONG)]], why, self._doing(NEXT))
         if step.phase is Phase.RUNS and step.message is not None:
-            return TourPage(
-                title, [_fate(step.message)], tr("bob gets it as soon as nothing else is going on there.")
-            )
+            if _taken(step.message):
+                why = tr("The answer comes back to alice's pane.")
+            else:
+                why = tr("bob gets it as soon as nothing else is going on there.")
+            return TourPage(title, [_fate(step.message)], why)
         about: Runs = [
             (tr("In alice's pane, type "), ""),
             (f" {HELLO} ", f"{_STRONG} on $raised"),
@@ -496,9 +496,15 @@ class Tour:
         return session is not None and session.name == name and view is not None and view.has_focus
 
 
+def _taken(task: Task) -> bool:
+    """Whether the agent has the message."""
+    return task.delivery in (DeliveryState.SUBMITTED, DeliveryState.DONE)
+
+
 def _fate(task: Task) -> Runs:
+    where = tr("bob has it: ") if _taken(task) else tr("On its way to bob: ")
     reason = f": {tr(one_line(task.reason))}" if task.reason else ""
-    return [(tr("On its way to bob: "), ""), (f"{delivery_mark(task).word}{reason}", _STRONG)]
+    return [(where, ""), (f"{delivery_mark(task).word}{reason}", _STRONG)]
 
 
 def _command(profile: Profile, others: Sequence[Profile], room: int) -> Runs:

@@ -60,7 +60,10 @@ async def test_space_alone_leads_through_the_tour(size):
         (hello,) = host.tasks
         assert (hello.sender.sender_id, hello.target, hello.text) == (alice.agent_id, bob.agent_id, "hello")
         assert not alice.typed
-        await shows(app, "On its way to bob")
+        await shows(app, "On its way to bob: queued", "as soon as nothing else is going on there")
+        host.change(hello.id, delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING)
+        await shows(app, "bob has it: working", "The answer comes back to alice's pane.")
+        assert "On its way" not in panel(app)
         host.change(hello.id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED)
         await shows(app, "bob has answered", "Space next", "In alice's pane, ^] v shows what became")
         assert "→" not in panel(app).splitlines()[-1], "Space does the same"
