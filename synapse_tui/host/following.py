@@ -10,8 +10,9 @@ from typing import Any
 
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import ProfileError
+from synapse_tui.errors import ProfileError, SynapseError
 from synapse_tui.events import EventBus, Notice, SettingsChanged
+from synapse_tui.language import tr
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import Settings, load_settings
 from synapse_tui.settings.files import in_order
@@ -220,7 +221,7 @@ class SettingsFollower:
 
     def _tell(self) -> None:
         settings = self.settings
-        wrong = [*map(str, settings.problems), *map(_asked, settings.untrusted), *self._wrong_profiles()]
+        wrong = [*map(_said, settings.problems), *map(_asked, settings.untrusted), *self._wrong_profiles()]
         new = [text for text in wrong if text not in self._told]
         for text in new[:MOST]:
             self._events.publish(Notice(text, "warning"))
@@ -237,6 +238,10 @@ class SettingsFollower:
 
 def _asked(path: Path) -> str:
     return f"{path} is new or changed and counts once you have seen it (palette: Read project files again)"
+
+
+def _said(problem: SynapseError) -> str:
+    return f"{tr(problem.message)} ({tr(problem.hint)})" if problem.hint else tr(problem.message)
 
 
 def _broken(problem: ProfileError, *, kept: bool) -> str:

@@ -109,6 +109,14 @@ def about(entry: SettingEntry, survey: Survey) -> Content:
     return Content("\n").join(lines)
 
 
+def problem_lines(survey: Survey) -> list[str]:
+    problems = survey.problems
+    lines = [f"▲ {tr(one_line(survey.shorter(each.message)))}" for each in problems[:MAX_PROBLEMS]]
+    if len(problems) > MAX_PROBLEMS:
+        lines.append(tr(f"  and {plural(len(problems) - MAX_PROBLEMS, 'more problem')}"))
+    return lines
+
+
 def says(entry: SettingEntry, survey: Survey) -> Content:
     parts: list[tuple[str, str]] = []
     if entry.origin == "environment":
@@ -340,10 +348,7 @@ class SettingsScreen(Dialog[None]):
         news.display = bool(text)
 
     def _show_problems(self, now: Survey) -> None:
-        problems = now.problems
-        lines = [f"▲ {one_line(now.shorter(each.message))}" for each in problems[:MAX_PROBLEMS]]
-        if len(problems) > MAX_PROBLEMS:
-            lines.append(tr(f"  and {plural(len(problems) - MAX_PROBLEMS, 'more problem')}"))
+        lines = problem_lines(now)
         notice = self.query_one("#problems", Static)
         notice.update(Content.styled("\n".join(lines), "$needs"))
         notice.display = bool(lines)

@@ -424,14 +424,14 @@ class Survey:
     def obstacle(self, entry: SettingEntry, layer: Layer) -> str:
         """Return why a value given by a file is not in effect; empty if it is."""
         if entry.origin == "environment":
-            return f"${entry.variable} in the environment overrides all files"
+            return tr(f"${entry.variable} in the environment overrides all files")
         view = self.files[layer]
         if not view.trusted:
-            return f"{self.name(layer)} has no effect until you trust it"
+            return tr(f"{self.name(layer)} has no effect until you trust it")
         later = list(self.files)[list(self.files).index(layer) + 1 :]
         winner = next((each for each in reversed(later) if self._counts(entry, each)), None)
         if winner is not None:
-            return f"{self.name(winner)} overrides it: {value_text(entry.setting, entry.value)}"
+            return tr(f"{self.name(winner)} overrides it: {value_text(entry.setting, entry.value)}")
         return ""
 
     def _counts(self, entry: SettingEntry, layer: Layer) -> bool:

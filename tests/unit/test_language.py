@@ -33,10 +33,10 @@ from synapse_tui.model import AgentState, DeliveryState, TaskState
 from synapse_tui.screens.application import help_text
 from synapse_tui.screens.messages import timeline_text
 from synapse_tui.screens.new_agent import profile_row
-from synapse_tui.screens.settings import sentence_row
+from synapse_tui.screens.settings import problem_lines, sentence_row
 from synapse_tui.sessions.client import Ended
 from synapse_tui.sessions.places import SessionPlace
-from synapse_tui.settings.files import SettingEntry
+from synapse_tui.settings.files import SettingEntry, survey
 from synapse_tui.settings.schema import SCHEMA
 from synapse_tui.terminal import Terminal
 from synapse_tui.widgets.agent_rows import changed
@@ -45,6 +45,7 @@ from synapse_tui.wording import standing_words
 from tests.command_line import Result, call
 from tests.profiles import shipped
 from tests.texts import CATALOGUES, texts
+from tests.ui.settings_kit import Files
 from tests.unit.agent_screens import Screen
 
 TEXT = (CATALOGUES / "ja.json").read_text(encoding="utf-8")
@@ -309,6 +310,22 @@ def test_the_reason_of_a_step_stays_in_its_column(width: int) -> None:
 def test_numbers_of_files_stand_beneath_each_other(count: int) -> None:
     change = FolderChange(tuple((f"{at}.py", 1, 0) for at in range(count)))
     assert changed(change, files=True)[-1].text == f"{count:>5} 件"
+
+
+@pytest.mark.usefixtures("japanese")
+def test_why_a_setting_does_not_count_is_japanese(tmp_path: Path) -> None:
+    files = Files(tmp_path, {"SYNAPSE_LOG_LEVEL": "ERROR"})
+    files.write(files.user, {"tui": {"layout": "grid", "layuot": "grid"}})
+    files.write(files.shared, {"tui": {"layout": "tabs"}}, trusted=False)
+    files.write(files.local, {"tui": {"layout": "main"}})
+    now = survey(files())
+    log_level, layout = now.find("env.SYNAPSE_LOG_LEVEL"), now.find("tui.layout")
+    assert log_level is not None
+    assert layout is not None
+    assert now.obstacle(log_level, "user") == "環境変数 $SYNAPSE_LOG_LEVEL が、どのファイルよりも優先します"
+    assert now.obstacle(layout, "user") == ".synapse/settings.local.json が優先します: main"
+    assert now.obstacle(layout, "project") == ".synapse/settings.json は信頼するまで効果がありません"
+    assert problem_lines(now) == ["▲ ~/.synapse/settings.json: 知られていない設定「tui.layuot」"]
 
 
 @pytest.mark.usefixtures("japanese")
