@@ -286,9 +286,9 @@ class SynapseApp(Shell):
     def _open_first(self) -> None:
         if self.keymap.problem:
             self.notice(f"tui.keys: {self.keymap.problem}", "warning")
-        if problems := len(self.host.profiles.problems):
-            shows = f"{self.keymap.way('problems')} shows why"
-            self.notice(f"profile files could not be read: {problems}; {shows}", "warning")
+        if broken := {problem.path for problem in self.host.profiles.problems}:
+            shows = tr(f"{self.keymap.way('problems')} shows why")
+            self.notice(f"profile files could not be read: {len(broken)}; {shows}", "warning")
         if self._restore is not None:
             self._ask_restore(self._restore)
         else:

@@ -357,11 +357,11 @@ async def test_a_waiting_message_is_moved_from_the_sidebar():
 
 async def test_broken_profiles_are_told_and_can_be_read():
     host = three_agents()
-    host.profiles.problems.append(
-        ProfileError(Path("/profiles/bad.yaml"), 7, "'ports' [must] be two numbers")
-    )
+    path = Path("/profiles/bad.yaml")
+    faults = {7: "'ports' [must] be two numbers", 9: "unknown key 'prots'"}
+    host.profiles.problems.extend(ProfileError(path, line, reason) for line, reason in faults.items())
     async with running(host) as (app, _pilot):
-        await until(lambda: "could not be read: 1" in app.main.status_bar.notice)
+        await until(lambda: "files could not be read: 1;" in app.main.status_bar.notice)
         app.perform("problems")
         await until(lambda: "bad.yaml:7:" in text_of(app))
         assert "[must]" in text_of(app)
