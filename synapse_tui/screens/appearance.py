@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual.color import Color
 
 from synapse_tui.driver.outer import is_limited
+from synapse_tui.settings.schema import words_for
 from synapse_tui.terminal import Colors
 from synapse_tui.themes import CYCLE, choose_theme, with_own_panes, with_terminal_ground
 from synapse_tui.widgets.appearance import draw_plainly, suit_terminal
@@ -89,7 +90,7 @@ class Appearance:
         place = CYCLE.index(now) if now in CYCLE else -1
         name = CYCLE[(place + 1) % len(CYCLE)]
         self.choose(name)
-        self._app.notice(f"colours: {name}")
+        self._app.notice(f"colours: {words_for('tui.theme', name)}")
 
     def try_theme(self, name: str) -> None:
         """Show a theme until another is chosen; empty for the one in use."""

@@ -17,6 +17,7 @@ from synapse_tui.dataclass import dataclass
 from synapse_tui.keymap import Keymap, key_label, leader_label
 from synapse_tui.language import tr
 from synapse_tui.model import THEMES, DeliveryState
+from synapse_tui.settings.schema import words_for
 from synapse_tui.widgets.fit import shorten
 from synapse_tui.widgets.layout import LAYOUTS
 from synapse_tui.widgets.option_lists import Choices, SearchInput
@@ -95,12 +96,12 @@ def offers(app: Shell, recipients: Sequence[Recipient]) -> Iterator[PaletteEntry
     yield from _waiting(app)
     for theme in THEMES:
         about = _THEME_NOTES.get(theme, "")
-        yield PaletteEntry(tr(f"Colours: {theme}"), ("keep_theme", theme), about, "theme colors appearance")
+        title = tr(f"Colours: {words_for('tui.theme', theme)}")
+        yield PaletteEntry(title, ("keep_theme", theme), about, f"{theme} theme colors appearance")
     for layout in (*LAYOUTS, *app.main.deck.layouts):
         about = _LAYOUT_NAMES.get(layout, tr("as you made it"))
-        yield PaletteEntry(
-            tr(f"Layout: {one_line(layout)}"), ("set_layout", layout), about, "arrange tile split panes"
-        )
+        title = tr(f"Layout: {one_line(words_for('tui.layout', layout))}")
+        yield PaletteEntry(title, ("set_layout", layout), about, f"{layout} arrange tile split panes")
     for layout in app.main.deck.layouts:
         title = tr(f"Delete the layout {one_line(layout)}")
         yield PaletteEntry(title, ("delete_layout", layout), words="arrange remove forget panes")

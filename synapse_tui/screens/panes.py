@@ -11,6 +11,7 @@ from textual.widgets import Input
 from synapse_tui.actions import ARRANGING
 from synapse_tui.errors import ConfigError
 from synapse_tui.language import tr
+from synapse_tui.settings.schema import words_for
 from synapse_tui.widgets.layout import (
     DIRECTIONS,
     LAYOUTS,
@@ -72,7 +73,7 @@ class PaneActions:
     def action_set_layout(self, layout: str) -> None:
         self._main.leave_board()
         self._deck.use(layout)
-        self._app.notice(f"layout: {self._deck.arrangement}")
+        self._app.notice(f"layout: {words_for('tui.layout', self._deck.arrangement)}")
 
     def action_name_layout(self) -> None:
         def name(text: str) -> None:

@@ -31,7 +31,7 @@ from synapse_tui.settings.files import (
     value_lines,
     value_text,
 )
-from synapse_tui.settings.schema import AREAS, NOTHING, TABLES, Setting
+from synapse_tui.settings.schema import AREAS, NOTHING, TABLES, Setting, words_for
 from synapse_tui.settings.watch import FileWatch
 from synapse_tui.widgets.agent_rows import BESIDE
 from synapse_tui.widgets.fit import Hint, Piece, line, pad, shorten, width_of
@@ -220,7 +220,7 @@ class SettingsActions:
         files = self._app.settings_files
         self._appearance.choose(name)
         if files is None:
-            self._app.notice(f"colours: {name}")
+            self._app.notice(f"colours: {words_for(THEME, name)}")
             return
 
         def write() -> str:
@@ -233,7 +233,7 @@ class SettingsActions:
         kept = (
             tr(f"for this session only: {obstacle}") if obstacle else tr("saved in ~/.synapse/settings.json")
         )
-        self._app.notice(f"colours: {name}, {kept}")
+        self._app.notice(f"colours: {words_for(THEME, name)}, {kept}")
 
 
 class SettingsHints(HintBar):

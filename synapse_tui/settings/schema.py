@@ -705,6 +705,11 @@ def find_setting(key: str, types: Collection[str] = ()) -> Setting | None:
     return own_text(name)
 
 
+def words_for(key: str, text: str) -> str:
+    """Return what the sentence of a setting calls a value; the value itself if it has no words for it."""
+    return SCHEMA[key].around(text)[1]
+
+
 def nearest_key(key: str, types: Collection[str] = ()) -> str | None:
     """Return the known key most similar to an unknown one; its last part must be similar too."""
     known = [*SCHEMA, *(f"{_FAMILY}.{name}" for name in types)]

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from textual.content import Content
@@ -33,6 +34,7 @@ from synapse_tui.model import AgentState, DeliveryState, TaskState
 from synapse_tui.screens.application import help_text
 from synapse_tui.screens.messages import timeline_text
 from synapse_tui.screens.new_agent import profile_row
+from synapse_tui.screens.panes import PaneActions
 from synapse_tui.screens.settings import problem_lines, sentence_row
 from synapse_tui.sessions.client import Ended
 from synapse_tui.sessions.places import SessionPlace
@@ -47,6 +49,9 @@ from tests.profiles import shipped
 from tests.texts import CATALOGUES, texts
 from tests.ui.settings_kit import Files
 from tests.unit.agent_screens import Screen
+
+if TYPE_CHECKING:
+    from synapse_tui.screens.shell import Shell
 
 TEXT = (CATALOGUES / "ja.json").read_text(encoding="utf-8")
 CATALOGUE = json.loads(TEXT)
@@ -326,6 +331,16 @@ def test_why_a_setting_does_not_count_is_japanese(tmp_path: Path) -> None:
     assert now.obstacle(layout, "user") == ".synapse/settings.local.json が優先します: main"
     assert now.obstacle(layout, "project") == ".synapse/settings.json は信頼するまで効果がありません"
     assert problem_lines(now) == ["▲ ~/.synapse/settings.json: 知られていない設定「tui.layuot」"]
+
+
+@pytest.mark.usefixtures("japanese")
+@pytest.mark.parametrize(("layout", "said"), [("columns", "横並び"), ("mine", "mine")])
+def test_a_layout_is_called_as_in_the_settings(layout: str, said: str) -> None:
+    told: list[str] = []
+    deck = SimpleNamespace(use=lambda _name: None, arrangement=layout)
+    main = SimpleNamespace(deck=deck, leave_board=lambda: None)
+    PaneActions(cast("Shell", SimpleNamespace(main=main, notice=told.append))).action_set_layout(layout)
+    assert list(map(language.tr, told)) == [f"レイアウト: {said}"]
 
 
 @pytest.mark.usefixtures("japanese")
