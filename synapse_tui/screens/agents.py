@@ -152,7 +152,7 @@ class AgentActions:
         if found := self._find(agent_id):
             session, agent = found
             text = explanation(session, self._app.today(), self._app.labels())
-            self._app.ask(Report(tr(f"{agent.label}: why {agent.mark.word}"), text))
+            self._app.ask(Report(tr(f"{agent.label}: why this state"), text))
 
     def action_continue_agent(self, agent_id: str = "") -> None:
         if found := self._find(agent_id):
