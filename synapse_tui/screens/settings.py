@@ -50,7 +50,7 @@ LEAST_VALUE = 8  # cells left for a value before its sentence is shortened
 
 
 def sentence_row(entry: SettingEntry, width: int, *, chosen: bool, by_name: bool, boxed: bool) -> Content:
-    """Return a setting as a sentence, or `by_name`; beneath, its key and origin if it is chosen.
+    """Return a setting as a sentence, or `by_name`; beneath, its origin, and its key once, if it is chosen.
 
     `boxed` puts the value into brackets, where its background cannot be seen.
     """
@@ -69,7 +69,8 @@ def sentence_row(entry: SettingEntry, width: int, *, chosen: bool, by_name: bool
         Piece(f"  {after}" if after else "", "bold $ink" if chosen else "$ink", cut="end"),
     ]
     origin = LAYER_WORDS[entry.origin]
-    second = [Piece(f"  {entry.key}   {origin}" if chosen else "", "$faint", cut="end")]
+    source = origin if by_name else f"{entry.key}   {origin}"
+    second = [Piece(f"  {source}" if chosen else "", "$faint", cut="end")]
     return Content("\n").join([line(width, first, mark), line(width, second)])
 
 
@@ -99,8 +100,8 @@ def about(entry: SettingEntry, survey: Survey) -> Content:
     hint = HINTS.get(setting.kind, "")
     lines = [
         Content.styled(tr(setting.help).replace("`", ""), "$ink"),
+        *([Content.styled(hint, "$faint")] if hint else []),
         Content.assemble(
-            (f"{hint} · " if hint else "", "$faint"),
             (tr(f"default {default}"), "$faint"),
             (tr(" · takes effect when the session restarts") if setting.restart else "", "$needs"),
         ),

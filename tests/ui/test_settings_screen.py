@@ -11,7 +11,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList, Static, TextArea
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.screens.settings import SettingsHints, SettingsScreen
+from synapse_tui.screens.settings import SettingsHints, SettingsScreen, about
+from synapse_tui.settings.files import survey
 from synapse_tui.settings.schema import AREAS, SCHEMA
 from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
 from tests.ui.settings_kit import Files
@@ -89,10 +90,19 @@ async def test_each_setting_is_a_sentence_in_an_area(files: Files) -> None:
             await pilot.press("tab")
         assert seen >= set(SCHEMA)
         assert len(screen._shown) == len(seen), "the last area shows all of them"
+        assert row(app, "a2a.allowed_hosts") == "▌ a2a.allowed_hosts none default", "its key once"
         await pilot.press("tab", "shift+tab", "shift+tab")
         assert "Log messages of ERROR" in row(app, "env.SYNAPSE_LOG_LEVEL")
         assert "environment" in row(app, "env.SYNAPSE_LOG_LEVEL")
         assert "$SYNAPSE_LOG_LEVEL" in text_of(app)
+
+
+@pytest.mark.parametrize("key", ["a2a.allowed_hosts", "env.SYNAPSE_API_KEYS", "tui.keys"])
+def test_the_default_has_a_row_of_its_own(key: str, files: Files) -> None:
+    now = survey(files())
+    entry = now.find(key)
+    assert entry is not None
+    assert any(row.startswith("default none") for row in about(entry, now).plain.splitlines())
 
 
 async def test_slash_finds_and_escape_shows_all_before_it_leaves(files: Files) -> None:
