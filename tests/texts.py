@@ -19,6 +19,7 @@ from synapse_tui.messages.reasons import Reason
 
 PRODUCT = Path(synapse_tui.__file__).parent
 CATALOGUES = PRODUCT / "languages"
+SETTINGS = PRODUCT / "settings"  # where a ValueError says what is wrong with a value
 
 SPOKEN = {  # the functions that translate, and which of their arguments (None: all)
     "tr": (0,),
@@ -130,7 +131,8 @@ def texts() -> dict[str, str]:
     modules = {path: [*ast.walk(ast.parse(source))] for path, source in sources.items()}
     errors = error_classes(modules.values())
     for path, nodes in modules.items():
-        reader = _Reader(errors)
+        faults = {"ValueError"} if path.is_relative_to(SETTINGS) else set()
+        reader = _Reader(errors | faults)
         said = [*reader.read(nodes)]
         if str(path.relative_to(PRODUCT)).startswith(REASONS) and "sqlalchemy" not in sources[path]:
             said += reader.sentences(nodes)

@@ -334,6 +334,26 @@ def test_why_a_setting_does_not_count_is_japanese(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("japanese")
+@pytest.mark.parametrize(
+    ("key", "typed", "said"),
+    [
+        ("tui.scrollback", "many", "値は整数でなければなりません"),
+        ("a2a.card", "v9", "値は dual, v1 のどれかでなければなりません"),
+        ("tui.quiet_hours", "night", "値は 22:00-08:00 のような二つの時刻か、空でなければなりません"),
+        (
+            "env.SYNAPSE_API_KEYS",
+            "a b",
+            "値は空のキーか、空白や特殊な文字のあるキーを含みます（1 番目のキー）",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_value_is_japanese(key: str, typed: str, said: str) -> None:
+    with pytest.raises(ValueError, match=r".") as wrong:
+        SCHEMA[key].accept(typed)
+    assert language.tr(f"the value {wrong.value}") == said
+
+
+@pytest.mark.usefixtures("japanese")
 @pytest.mark.parametrize(("layout", "said"), [("columns", "横並び"), ("mine", "mine")])
 def test_a_layout_is_called_as_in_the_settings(layout: str, said: str) -> None:
     told: list[str] = []
