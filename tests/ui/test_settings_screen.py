@@ -105,6 +105,15 @@ def test_the_default_has_a_row_of_its_own(key: str, files: Files) -> None:
     assert any(row.startswith("default none") for row in about(entry, now).plain.splitlines())
 
 
+@pytest.mark.parametrize("key", ["tui.quiet_hours", "a2a.allowed_hosts"])
+async def test_an_empty_field_says_so(key: str, files: Files) -> None:
+    async with running(three_agents(), settings_files=files) as (app, pilot):
+        editor = await open_editor(app, pilot, key)
+        field = editor._field
+        assert isinstance(field, Input | TextArea)
+        assert (str(field.placeholder), editor._typed()) == ("empty", "")
+
+
 async def test_slash_finds_and_escape_shows_all_before_it_leaves(files: Files) -> None:
     async with running(three_agents(), settings_files=files) as (app, pilot):
         screen = await open_screen(app, pilot)
