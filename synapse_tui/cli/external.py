@@ -19,7 +19,7 @@ from synapse_tui.a2a.external.registry import (
 )
 from synapse_tui.errors import PeerRefused, PeerSilent, PeerUnreachable, SynapseError
 from synapse_tui.model import Task, TaskState
-from synapse_tui.wording import moment_of, standing_words
+from synapse_tui.wording import moment_of
 
 from .caller import Caller
 from .commands import CommandGroup, TextCommand, json_option
@@ -319,7 +319,7 @@ def _wait(
         look,
         alive=lambda: True,
         timeout=timeout,
-        report=lambda status: note(f"{agent.alias}: {standing_words(status)} (task {name})"),
+        report=lambda status: note(f"{agent.alias}: {status} (task {name})"),
         arrives=bool(gateway.sender_id),
     )
     try:
@@ -352,7 +352,7 @@ def external_result(caller: Caller, task_id: str, timeout: float) -> SendResult 
             lambda _seen, _seconds: peer_task(_find(caller, project, found.id) or found),
             alive=lambda: True,
             timeout=timeout,
-            report=lambda status: note(f"{who}: {standing_words(status)} (task {found.short_id})"),
+            report=lambda status: note(f"{who}: {status} (task {found.short_id})"),
         )
         try:
             task = waiter.wait(task, task, who)

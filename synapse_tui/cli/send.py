@@ -14,7 +14,6 @@ from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.a2a.client import Client
 from synapse_tui.addresses import ALL, Address
 from synapse_tui.errors import AgentNotFound, PeerRefused, PeerUnreachable, SynapseError, TaskNotFound
-from synapse_tui.wording import standing_words
 
 from .caller import Caller
 from .commands import Command, TextCommand, json_option
@@ -288,7 +287,7 @@ def _result(caller: Caller, client: Client, target: Address, task: PeerTask, tim
         ),
         alive=lambda: caller.lives(target.agent_id),
         timeout=timeout,
-        report=lambda status: note(f"{who}: {standing_words(status)} (task {short})"),
+        report=lambda status: note(f"{who}: {status} (task {short})"),
     )
     try:
         ended = waiter.wait(task, task, who)

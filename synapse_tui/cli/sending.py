@@ -43,7 +43,7 @@ from synapse_tui.model import (
     check_priority,
 )
 from synapse_tui.registry import is_live
-from synapse_tui.wording import standing
+from synapse_tui.wording import standing, standing_words
 
 from .caller import Caller
 from .commands import Function, one_of, stacked
@@ -486,7 +486,7 @@ class Waiter:
     Args:
         poll: Returns the task once it differs from the given one, or after this many seconds; raises
             PeerUnreachable if it cannot.
-        report: Called with each new status, a few words.
+        report: Called with each new status, a few words in the language of the person.
         progress: Reads the receiver's task while the sender's own is awaited.
         arrives: Whether the answer comes to the sender by itself, as with `progress`.
     """
@@ -560,7 +560,7 @@ class Waiter:
     def _narrate(self, task: PeerTask) -> None:
         if not task.state.final and task.delivery not in _FLEETING and task.status != self._reported:
             self._reported = task.status
-            self._report(task.status)
+            self._report(standing_words(task.status))
 
     def _look(self, task: PeerTask, seconds: float, who: str) -> PeerTask:
         began = self._clock()

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from synapse_tui import cli, errors
 from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.agents.profiles.programs import parse_spec
-from synapse_tui.cli import group, output
+from synapse_tui.cli import group, output, sending
 from synapse_tui.cli.reply import MAX_FILES, read_content, state_of
 from synapse_tui.cli.sending import ENDED, LONGEST_LOOK, MAX_FAILURES, OVERDUE, PAUSES, Waiter
 from synapse_tui.cli.tui import build_specs, split_arguments
@@ -123,6 +123,13 @@ def test_a_server_that_does_not_wait_is_asked_more_and_more_rarely() -> None:
     assert pauses[0] <= PAUSES.first
     assert max(pauses) <= PAUSES.longest
     assert sum(pauses[:5]) < sum(pauses[-6:-1])
+
+
+def test_a_wait_tells_states_in_the_language_of_the_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "standing_words", str.upper, raising=False)
+    wait = Wait(at(TASK, 2, state=TaskState.COMPLETED))
+    wait()
+    assert wait.told == [TASK.status.upper()]
 
 
 UNREACHABLE = errors.PeerUnreachable("nobody answers")
