@@ -150,7 +150,7 @@ def lock_command(
     elif verdict.lock is not None:
         held, rest = _times(verdict.lock, datetime.now(UTC))
         purpose = f" ({plain(verdict.lock.intent)})" if verdict.lock.intent else ""
-        show(f"{verdict.lock.file}: {verdict.reason}, since {held} ago{purpose}, expires in {rest}")
+        show(f"{verdict.lock.file}: {verdict.reason} {held} ago{purpose}, expires in {rest}")
     if not verdict.allowed:
         context.exit(ExitCode.NOT_TAKEN.value)
 

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import json
 import os
+import re
 import stat
 import subprocess
 from pathlib import Path
@@ -71,7 +72,7 @@ async def test_an_agent_is_told_who_holds_a_file(shell: Shell) -> None:
     inside(shell, CODEX)
     refused = await shell.run("file-safety", "lock", "a.py")
     assert refused.code == 4
-    assert f"a.py: locked by {CLAUDE}" in refused.out
+    assert re.fullmatch(rf"a.py: locked by {CLAUDE} 0:\d\d ago, expires in \d:\d\d", refused.out.strip())
     data = (await shell.run("file-safety", "lock", "a.py", "--json")).json
     assert (data["allowed"], data["reason"]) == (False, f"locked by {CLAUDE}")
     stolen = await shell.run("file-safety", "unlock", "a.py", "--force")
