@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.keymap import Keymap, key_label, leader_label
-from synapse_tui.language import tr
+from synapse_tui.language import english, tr
 from synapse_tui.model import THEMES, DeliveryState
 from synapse_tui.settings.schema import words_for
 from synapse_tui.widgets.fit import shorten
@@ -91,7 +91,8 @@ def offers(app: Shell, recipients: Sequence[Recipient]) -> Iterator[PaletteEntry
             tr(f"Message to {each.address}"), ("compose", each.address), each.note, words, english=title
         )
     for title, name, about in _FILES:
-        yield PaletteEntry(title, (name,), about, "files lock locked safety modified history release")
+        words = "files lock locked safety modified history release"
+        yield PaletteEntry(title, (name,), about, words, english=english(title))
     yield from _externals(app)
     yield from _waiting(app)
     for theme in THEMES:
@@ -103,8 +104,10 @@ def offers(app: Shell, recipients: Sequence[Recipient]) -> Iterator[PaletteEntry
         title = tr(f"Layout: {one_line(words_for('tui.layout', layout))}")
         yield PaletteEntry(title, ("set_layout", layout), about, f"{layout} arrange tile split panes")
     for layout in app.main.deck.layouts:
-        title = tr(f"Delete the layout {one_line(layout)}")
-        yield PaletteEntry(title, ("delete_layout", layout), words="arrange remove forget panes")
+        title, words = f"Delete the layout {one_line(layout)}", "arrange remove forget panes"
+        yield PaletteEntry(
+            tr(f"Delete the layout {one_line(layout)}"), ("delete_layout", layout), words=words, english=title
+        )
 
 
 def _actions(keymap: Keymap) -> Iterator[PaletteEntry]:
@@ -123,7 +126,8 @@ def _externals(app: Shell) -> Iterator[PaletteEntry]:
         about = one_line(f"{agent.name}, {agent.protocol}, {agent.url}")
         for title, name in _EXTERNAL:
             words = "external a2a talk conversation"
-            yield PaletteEntry(title.format(agent.alias), (name, agent.alias), about, words)
+            found = english(title).format(agent.alias)
+            yield PaletteEntry(title.format(agent.alias), (name, agent.alias), about, words, english=found)
 
 
 def _waiting(app: Shell) -> Iterator[PaletteEntry]:
@@ -132,16 +136,25 @@ def _waiting(app: Shell) -> Iterator[PaletteEntry]:
     held = {task.target for task in tasks if task.delivery is DeliveryState.HELD}
     for agent in app.main.agents:
         if agent.agent_id in held:
-            title = tr(f"Release messages to {agent.label}")
+            title = f"Release messages to {agent.label}"
             about = tr("Those you held, and those from before a restart; not those that may have been sent.")
-            yield PaletteEntry(title, ("release_held", agent.agent_id), about, "outbox held hold")
+            action, words = ("release_held", agent.agent_id), "outbox held hold"
+            yield PaletteEntry(tr(f"Release messages to {agent.label}"), action, about, words, english=title)
     for task in tasks[:MAX_WAITING]:
         text = shorten(" ".join(printable(task.text).split()), MESSAGE_CELLS)
-        title = tr(f"Waiting for {app.label(task.target)}: {text}")
+        title = f"Waiting for {app.label(task.target)}: {text}"
         place, mark = listing.places.get(task.id), delivery_mark(task)
         state = f"{mark.word} #{place[0]}" if place is not None else mark.word
         about = tr(f"{tr(one_line(task.reason)) or mark.word}. Enter: cancel, hold, release, send now.")
-        yield PaletteEntry(title, ("show", task.id), about, "outbox cancel hold release retry", state)
+        words = "outbox cancel hold release retry"
+        yield PaletteEntry(
+            tr(f"Waiting for {app.label(task.target)}: {text}"),
+            ("show", task.id),
+            about,
+            words,
+            state,
+            title,
+        )
 
 
 def search(every: Sequence[PaletteEntry], query: str) -> list[tuple[PaletteEntry, Content]]:

@@ -89,7 +89,11 @@ def _palette(_folder: Path) -> Scene:
 
     async def find(pilot: Pilot[None]) -> None:
         await run(pilot)
-        for query, action in (("go to codex", "focus_agent"), ("reopen closed", "reopen_agent")):
+        for query, action in (
+            ("locks", "locks"),
+            ("go to codex", "focus_agent"),
+            ("reopen closed", "reopen_agent"),
+        ):
             app.screen.query_one("#query", Input).value = query
             await until(lambda: _first(app) == action, query)  # noqa: B023
 
