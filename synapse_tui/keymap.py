@@ -101,8 +101,9 @@ def _name(name: str, word: str) -> str:
     if small[:1] == "f" and small[1:].isdigit():
         raise ValueError(f"'{word}': no terminal sends it, function keys are f1 to f20")
     near = difflib.get_close_matches(small, known, n=1)
-    hint = f", did you mean '{near[0]}'?" if near else ""
-    raise ValueError(f"'{word}': no such key{hint}")
+    if near:
+        raise ValueError(f"'{word}': no such key, did you mean '{near[0]}'?")
+    raise ValueError(f"'{word}': no such key")
 
 
 def _check(full: str, modifiers: list[str], key: str, word: str) -> None:
@@ -272,12 +273,16 @@ def _read_name(name: str) -> str:
 def _action_id(name: str, within: str) -> str:
     ids = [action.id for action in ACTIONS]
     if any(action.takes_key for action in ACTIONS if action.id == name):
-        keys = "digits" if name == DIGITS else "arrows"
-        raise ValueError(f"cannot change '{within}{name}': its keys are the {keys}")
+        raise ValueError(
+            f"cannot change '{within}{name}': its keys are the {'digits' if name == DIGITS else 'arrows'}"
+        )
     if name not in ids:
         near = difflib.get_close_matches(name, ids, n=1, cutoff=0.5)
-        hint = f": did you mean '{within}{near[0]}'?" if near else "; docs/keys.md lists them"
-        raise ValueError(f"names '{within}{name}', which is not an action{hint}")
+        if near:
+            raise ValueError(
+                f"names '{within}{name}', which is not an action: did you mean '{within}{near[0]}'?"
+            )
+        raise ValueError(f"names '{within}{name}', which is not an action; docs/keys.md lists them")
     return name
 
 

@@ -19,7 +19,6 @@ from synapse_tui.messages.reasons import Reason
 
 PRODUCT = Path(synapse_tui.__file__).parent
 CATALOGUES = PRODUCT / "languages"
-SETTINGS = PRODUCT / "settings"  # where a ValueError says what is wrong with a value
 
 SPOKEN = {  # the functions that translate, and which of their arguments (None: all)
     "tr": (0,),
@@ -55,6 +54,8 @@ REASONS = (
     "worktrees/setup.py",
 )
 """Where the sentences are written that become reasons and notices."""
+FAULTS = ("settings/", "keymap.py")
+"""Where a `ValueError` says what is wrong with a value of a setting, after its name."""
 UNSAID = (
     "tools/a2a.py",
     "agents/delivery/typed_text.py",
@@ -131,14 +132,14 @@ def texts() -> dict[str, str]:
     modules = {path: [*ast.walk(ast.parse(source))] for path, source in sources.items()}
     errors = error_classes(modules.values())
     for path, nodes in modules.items():
-        faults = {"ValueError"} if path.is_relative_to(SETTINGS) else set()
-        reader = _Reader(errors | faults)
+        place = str(path.relative_to(PRODUCT))
+        reader = _Reader(errors | {"ValueError"} if place.startswith(FAULTS) else errors)
         said = [*reader.read(nodes)]
-        if str(path.relative_to(PRODUCT)).startswith(REASONS) and "sqlalchemy" not in sources[path]:
+        if place.startswith(REASONS) and "sqlalchemy" not in sources[path]:
             said += reader.sentences(nodes)
         for text in map(str.strip, said):
             if _SAYS.search(re.sub(r"\{\d+\}", "", text)):
-                found.setdefault(text, str(path.relative_to(PRODUCT)))
+                found.setdefault(text, place)
     for text in (*FROM_CLICK, *FACTS):
         found.setdefault(text, "elsewhere")
     for text in tables():

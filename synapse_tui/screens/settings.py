@@ -112,7 +112,7 @@ def about(entry: SettingEntry, survey: Survey) -> Content:
 
 def problem_lines(survey: Survey) -> list[str]:
     problems = survey.problems
-    lines = [f"▲ {tr(one_line(survey.shorter(each.message)))}" for each in problems[:MAX_PROBLEMS]]
+    lines = [f"▲ {one_line(survey.shorter(tr(each.message)))}" for each in problems[:MAX_PROBLEMS]]
     if len(problems) > MAX_PROBLEMS:
         lines.append(tr(f"  and {plural(len(problems) - MAX_PROBLEMS, 'more problem')}"))
     return lines

@@ -300,7 +300,7 @@ class SettingsFiles:
         try:
             self._trust.trust([untrusted])
         except OSError as error:
-            return f"{path} could not be recorded as trusted: {error.strerror}"
+            return tr(f"{path} could not be recorded as trusted: {error.strerror}")
         return ""
 
     def _make_folder(self, layer: Layer) -> None:
@@ -469,10 +469,10 @@ def survey(files: SettingsFiles) -> Survey:
 
 def _why_kept(settings: Settings, view: LayerView) -> str:
     if view.path in settings.broken:
-        return "the file cannot be read"
+        return tr("the file cannot be read")
     if view.path in settings.untrusted:
-        return "the file is not trusted yet"
-    return "its new value is invalid"
+        return tr("the file is not trusted yet")
+    return tr("its new value is invalid")
 
 
 def value_text(setting: Setting, value: object) -> str:

@@ -242,11 +242,13 @@ def _entries(
             try:
                 found = setting.convert(value)
                 if fault := setting.fault(found):
-                    problems.append(ConfigError(f"{path}: '{key}' {fault}", "no other value is used instead"))
+                    problems.append(
+                        ConfigError(f"{path}: setting '{key}' {fault}", "no other value is used instead")
+                    )
                 yield setting, found
             except ValueError as error:
                 hint = "the previous value stays in effect" if key in before else "the value was ignored"
-                problems.append(ConfigError(f"{path}: '{key}' {error}", hint))
+                problems.append(ConfigError(f"{path}: setting '{key}' {error}", hint))
                 if key in before:
                     yield setting, before[key]
 

@@ -219,6 +219,28 @@ async def test_a_value_that_cannot_be_is_told_while_it_is_typed_and_not_written(
         assert files.read(files.user) == {"a2a": {"retention_days": 7}}
 
 
+@pytest.mark.usefixtures("japanese")
+async def test_what_is_wrong_is_said_in_the_language_of_the_person(files: Files) -> None:
+    files.environ["SYNAPSE_LOG_LEVEL"] = "ERROR"
+    files.write(files.user, {"tui": {"layuot": "grid", "leader": "cmd+k", "scrollback": "many"}})
+    async with running(three_agents(), settings_files=files) as (app, pilot):
+        screen = await open_screen(app, pilot)
+        assert str(screen.query_one("#problems", Static).render()).splitlines() == [
+            "▲ ~/.synapse/settings.json: 知られていない設定「tui.layuot」",
+            (
+                "▲ ~/.synapse/settings.json: 設定「tui.leader」は使えない値です: 「cmd+k」: cmd を送る"
+                "ターミナルはありません。ctrl、alt、shift を使ってください"
+            ),
+            "▲ ~/.synapse/settings.json: 設定「tui.scrollback」は整数でなければなりません",
+        ]
+        await open_editor(app, pilot, "env.SYNAPSE_LOG_LEVEL")
+        assert obstacle(app) == "▲ 環境変数 $SYNAPSE_LOG_LEVEL がどのファイルよりも優先します"
+        await pilot.press("escape")
+        editor = await open_editor(app, pilot, "a2a.retention_days")
+        await pilot.press("ctrl+a", "ctrl+k", *"-3")
+        await until(lambda: error(editor).startswith("値は 0 から "), error(editor))
+
+
 async def test_lists_and_tables_are_edited_as_lines(files: Files) -> None:
     files.write(files.user, {"tui": {"agents": ["claude"]}})
     async with running(three_agents(), settings_files=files) as (app, pilot):
