@@ -481,6 +481,11 @@ def test_no_last_row_is_the_end_of_a_verb_alone() -> None:
 
 
 @pytest.mark.usefixtures("japanese")
+def test_what_a_command_said_of_a_message_is_shown_in_japanese() -> None:
+    assert language.tr("leo: queued (task 7fddb907)") == "leo: 未送信 (タスク 7fddb907)"
+
+
+@pytest.mark.usefixtures("japanese")
 @pytest.mark.parametrize("asked", ["build フォルダーを消して", "remove the build folder"])
 def test_the_demo_agents_speak_japanese(asked: str) -> None:
     assert PARTS["bob"].greeting.startswith("bob です。")
