@@ -14,6 +14,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from synapse_tui import language
 from tests.needs import lack
 from tests.postgres_kit import Server, running
 
@@ -147,3 +148,13 @@ def team_url(postgres: Server) -> Iterator[str]:
     """The URL of a new database on it."""
     with postgres.database() as url:
         yield url
+
+
+@pytest.fixture
+def japanese(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What is said while the test runs is Japanese; constants of modules stay English."""
+    language.language.cache_clear()
+    monkeypatch.setattr(language, "LOCALE", ("SYNAPSE_TEST_LOCALE",))
+    monkeypatch.setenv("SYNAPSE_TEST_LOCALE", "ja_JP.UTF-8")
+    yield
+    language.language.cache_clear()

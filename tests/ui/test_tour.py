@@ -49,7 +49,7 @@ async def opened(app, host):
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-async def test_space_alone_leads_through_the_tour(size):
+async def test_space_alone_leads_through_the_tour(size):  # noqa: PLR0915 - it is one walk
     host = FakeHost()
     async with start(host, size) as (app, pilot):
         alice, bob = await opened(app, host)
