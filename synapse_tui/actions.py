@@ -128,7 +128,7 @@ ACTIONS: tuple[Action, ...] = (
            words="dashboard overview agents answer permission list all"),
     Action("sidebar", "View", ("f6",), ("s",), "Sidebar and board",
            "Shows agents and messages beside the panes, then the board, then neither.",
-           hint="board", words="messages outbox agents list panel show hide"),
+           hint="sidebar", words="messages outbox agents list panel show hide"),
     Action("layout", "View", ("f5",), ("l",), "Next layout",
            "Tabs, columns, grid, one large pane with a stack beside it, then those you made.",
            hint="layout", words="tabs columns grid main tile split arrange custom saved"),

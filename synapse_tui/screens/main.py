@@ -168,6 +168,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
     def _show_keys(self) -> None:
         self.status_bar.keymap = self.which_key.keymap = self.keymap
+        self.status_bar.beside = self.sidebar.has_focus_within
 
     # Updates from the host
 

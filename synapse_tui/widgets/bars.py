@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from rich.cells import cell_len
@@ -58,6 +58,7 @@ class StatusBar(SegmentBar):
     active: reactive[str] = reactive("")  # the active agent, not listed since its pane shows its state
     progress: reactive[str] = reactive("")  # startup progress, if any
     shrunk_by: reactive[str] = reactive("")  # the terminal whose size the others follow
+    beside: reactive[bool] = reactive(False)  # whether the sidebar has the focus, from where its key leads on
     arranging: reactive[bool] = reactive(False)  # whether keys arrange the panes
     scrolling: reactive[Sequence[Hint]] = reactive(())  # the keys of scroll mode, if the active pane is in it
 
@@ -103,7 +104,7 @@ class StatusBar(SegmentBar):
         if self.scrolling:
             return self._scrolling(room), right
         leader = _hint(LEADER, key_label(self.keymap.leader), "menu")
-        return fit_hints(leader, self.keymap, room), right
+        return fit_hints(leader, self.keymap, room, {"sidebar": tr("board")} if self.beside else {}), right
 
     def shrunk_pieces(self) -> list[Piece]:
         if not self.shrunk_by:
@@ -174,11 +175,22 @@ class StatusBar(SegmentBar):
         return [Piece(f" {text} ", style, action, tip), Piece(f" {way} ", "bold $accent", action, tip)]
 
 
-def fit_hints(leader: Sequence[Piece], keymap: Keymap, width: int) -> list[Piece]:
-    """Return the most useful key hints that fit, in the order of the function keys."""
+def fit_hints(leader: Sequence[Piece], keymap: Keymap, width: int, words: Mapping[str, str]) -> list[Piece]:
+    """Return the most useful key hints that fit, in the order of the function keys.
+
+    Args:
+        leader: The hint of the leader key, which always stays.
+        keymap: The keys in effect.
+        width: Cells for all of them.
+        words: What the keys of some actions do now, where that is not what their actions say.
+    """
     room = width - width_of(leader)
     hints = {
-        action.id: _hint(action.id, key_label(action.keys[0]), action.hint or tr(action.title).lower())
+        action.id: _hint(
+            action.id,
+            key_label(action.keys[0]),
+            words.get(action.id, action.hint or tr(action.title).lower()),
+        )
         for action in keymap.with_keys()
     }
     kept = set()

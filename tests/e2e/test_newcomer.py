@@ -86,7 +86,7 @@ def test_a_dialog_panes_settings_help_and_the_end(hands: Hands) -> None:
     terminal.wait_for("❯ %%run:touch made%%")
     terminal.keys("Enter")
     terminal.wait_for("Do you want to proceed?")
-    hands.do("C-] b", "F6 board", "F6 board")
+    hands.do("C-] b", "F6 sidebar", "F6 board")
     terminal.wait_for("asks · as on its screen now")
     terminal.wait_for("1  Yes")
     time.sleep(0.6)  # for which a dialog that has just appeared takes no answer

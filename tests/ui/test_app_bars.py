@@ -196,3 +196,14 @@ async def test_the_title_of_a_narrow_pane_keeps_the_word_of_held_messages():
         await pilot.press("f4")
         hold(host, CODEX, minutes=0.1)
         await until(lambda: "║ held" in text_of(app).splitlines()[1])
+
+
+async def test_a_key_that_leads_on_says_where_to():
+    async with running(three_agents()) as (app, pilot):
+        assert "F6 sidebar" in bottom(app)
+        await pilot.press("f6")
+        await until(lambda: "F6 board" in bottom(app))
+        await pilot.press("f6")
+        await until(lambda: app.main.board_shown)
+        await pilot.press("f6")
+        await until(lambda: "F6 sidebar" in bottom(app))

@@ -226,7 +226,7 @@ async def test_sidebar_by_mouse():
     async with running(host, size=(140, 40)) as (app, pilot):
         task = host.message(CODEX, "look at the lexer", delivery=DeliveryState.HELD, reason="you are typing")
         host.add_peer("synapse-gemini-8111")
-        await click(app, pilot, "board", row=39)
+        await click(app, pilot, "F6 sidebar", row=39)
         await click(app, pilot, "look at the lexer")
         await until(lambda: isinstance(app.screen, MessageDetail))
         await click(app, pilot, "Send now")

@@ -191,9 +191,10 @@ async def test_steps_that_were_read_before_the_task_is_opened_have_the_width_it_
         for columns in (80, 44, 80):
             if app.size.width != columns:
                 await pilot.resize_terminal(columns, 24)
+            await pilot.pause()  # else it would be the end of what was there before
             await pilot.press("end")
-            await pilot.pause()
-            row = next((row for row in text_of(app).splitlines() if "the agent took it" in row), "")
+            await until(lambda: "answered" in text_of(app))
+            row = next(row for row in text_of(app).splitlines() if "the agent took it" in row)
             assert (":" in row) is (columns == 80), text_of(app)  # beside its time, or beneath it
 
 
