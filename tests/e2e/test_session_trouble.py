@@ -25,7 +25,7 @@ def test_what_an_agent_showed_when_it_exited_is_still_to_be_seen(launch: Launch,
     terminal = launch(command=("bash", "--norc"))
     started = run("synapse", "start", "dummy", "--", "--no-such-option")
     assert started.returncode == 0, started.stderr
-    terminal.wait(lambda: "EXITED" in run("synapse-tui", "ls").stdout, "the end of the agent")
+    terminal.wait(lambda: "ended" in run("synapse-tui", "ls").stdout, "the end of the agent")
     assert len(sessions(run)) == 1, "looking ends nothing"
     terminal.keys("synapse-tui", "Enter")
     terminal.wait_for("--no-such-option", "exited")

@@ -113,9 +113,10 @@ async def test_a_question_waits_until_the_persons_own_dialog_is_closed():
         await until(lambda: isinstance(app.screen, HookQuestion))
 
 
-def offering(host: FakeHost) -> RestoreOffer:
+def offering(host: FakeHost, *others: str) -> RestoreOffer:
     async def open_them(_sizes: object) -> list[NotStarted]:
-        host.add(AgentSpec("claude"))
+        for profile in ("claude", *others):
+            host.add(AgentSpec(profile))
         return []
 
     async def waiting() -> int:
@@ -189,10 +190,9 @@ async def test_a_word_that_begins_with_a_letter_of_the_question_is_for_the_agent
 
 async def test_a_message_typed_at_the_start_is_sent_as_one():
     host = FakeHost()
-    async with running(host, restore=offering(host)) as (app, pilot):
+    async with running(host, restore=offering(host, "codex")) as (app, pilot):
         await pilot.press(*"early", "enter", *"@codex hello", "enter")
         claude = await restored(app, pilot)
-        host.add(AgentSpec("codex"))
         claude.composer = True
         claude.become(AgentState.READY)
         await until(lambda: any(call[0] == "send" for call in host.calls))

@@ -74,4 +74,4 @@ async def test_with_many_locks() -> None:
         for number in range(count * 10):
             host.safety.lock(f"src/file-{number}.py", "synapse-claude-8100")
         counted.append(await lines(host, typed))
-    assert counted[1] == counted[0]
+    assert counted[1] - counted[0] < MANY - FEW, "less than a line for ten locks more"
