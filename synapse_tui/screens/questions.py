@@ -304,7 +304,7 @@ class RestoreQuestion(Question[bool]):
     def body(self) -> ComposeResult:
         when = self._offer.saved_at.astimezone().strftime("%Y-%m-%d %H:%M")
         count = plural(len(self._offer.agents), "agent")
-        yield Static(Content(tr(f"{count} ended without being closed, last seen {when}:")), markup=False)
+        yield Static(Content(tr(f"{count} ended without being closed, saved {when}:")), markup=False)
         agents = "\n".join(f"  {printable(agent)}" for agent in self._offer.agents)
         yield Static(Content(f"\n{agents}"), markup=False)
         yield Static(Content(self._resumes), id="what", classes="text", markup=False)
