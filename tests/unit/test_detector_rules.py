@@ -27,7 +27,7 @@ from tests.unit.agent_screens import (
     profile,
 )
 
-STARTING, READY, WORKING, WAITING, UNKNOWN = "STARTING", "READY", "PROCESSING", "WAITING", "UNKNOWN"
+READY, WORKING, WAITING, UNKNOWN = "READY", "PROCESSING", "WAITING", "UNKNOWN"
 IDLE_TITLE = {
     "claude": "✳ fix the tests",
     "gemini": "◇  Ready (proj)   ",
@@ -265,36 +265,6 @@ def test_a_shell_by_its_silence() -> None:
     assert screen.state == WORKING
     screen.wait(0.5)
     assert (screen.state, screen.rule) == (READY, "output rests")
-
-
-def test_what_a_shell_draws_before_it_was_given_anything_is_its_start() -> None:
-    screen = Screen("shell", age=0.1)
-    screen.show(["$ "])
-    assert screen.state == STARTING
-    screen.wait(0.5)
-    screen.show(["~/project", "$ "])
-    screen.wait(3)
-    assert [report.state.value for report in screen.detector.timeline] == [STARTING, READY]
-    screen.detector.touched()
-    screen.show(["~/project", "$ make"])
-    assert screen.state == WORKING
-
-
-def test_a_shell_works_once_it_was_given_something_while_it_starts() -> None:
-    screen = Screen("shell", age=0.1)
-    screen.show(["$ "])
-    screen.detector.touched()
-    screen.show(["$ make"])
-    assert screen.state == WORKING
-
-
-def test_a_program_that_never_rests_works_when_its_start_is_over() -> None:
-    screen = Screen("shell", age=0.1)
-    timeout = screen.profile.startup.timeout
-    for second in range(int(timeout * 2) + 4):
-        screen.show([f"line {second}"])
-        screen.wait(0.5)
-    assert [report.state.value for report in screen.detector.timeline] == [STARTING, WORKING]
 
 
 def test_a_prompt_drawn_again_for_another_size_is_no_work_of_a_shell() -> None:

@@ -202,7 +202,6 @@ def legacy(tmp_path: Path, text: str = "command: x\nstartup_delay: 0\nidle_regex
 
 def test_a_profile_of_the_earlier_design_is_ready_by_its_prompt_and_silence(tmp_path: Path) -> None:
     screen = legacy(tmp_path)
-    screen.detector.touched()
     screen.show(["hello", "> "])
     assert screen.state == WORKING
     screen.wait(1.4)
@@ -213,7 +212,6 @@ def test_a_profile_of_the_earlier_design_is_ready_by_its_prompt_and_silence(tmp_
 
 def test_silence_without_the_prompt_is_unknown(tmp_path: Path) -> None:
     screen = legacy(tmp_path)
-    screen.detector.touched()
     screen.show(["a long computation"])
     screen.wait(60)
     assert screen.state == UNKNOWN
