@@ -393,11 +393,13 @@ class StateDetector:
 
     def touched(self) -> None:
         """Note that the agent gets keys."""
+        self._resized = _NEVER
         self.composer.touched()
 
     def resized(self, now: float) -> None:
-        """Note that the program is about to draw its screen anew."""
-        self._resized = now
+        """Note that the program is about to draw its screen anew; what it draws at work is still work."""
+        if self.report.state is AgentState.READY:
+            self._resized = now
 
     def hooked(self, kind: HookKind, call: str, now: float) -> None:
         self._hints.take(kind, call, now)

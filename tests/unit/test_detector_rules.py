@@ -281,6 +281,29 @@ def test_a_prompt_drawn_again_for_another_size_is_no_work_of_a_shell() -> None:
     assert screen.state == WORKING
 
 
+def test_a_program_at_work_does_not_rest_because_its_size_changes() -> None:
+    screen = Screen("shell")
+    screen.show(["$ make"])
+    assert screen.state == WORKING
+    for number in range(30):
+        screen.detector.resized(screen.now)
+        screen.show(["$ make", f"line {number}"])
+        screen.wait(0.1)
+    assert screen.state == WORKING
+    screen.wait(2)
+    assert screen.state == READY
+
+
+def test_what_a_shell_does_for_keys_is_work_right_after_a_change_of_size() -> None:
+    screen = Screen("shell")
+    screen.show(["$ "])
+    screen.wait(2)
+    screen.detector.resized(screen.now)
+    screen.detector.touched()
+    screen.show(["$ make", "cc parser.c"])
+    assert screen.state == WORKING
+
+
 def test_every_rule_is_named_once() -> None:
     for name in (*AGENTS, "shell"):
         names = [rule.name for rule in profile(name).states]
