@@ -307,6 +307,7 @@ class StateDetector:
         self._half = False  # whether the reading was taken mid-frame
         self._changed = now
         self._resized = _NEVER
+        self._touched = False
         self._frame_began: float | None = None
         self._deadline: float | None = now + profile.startup.timeout
         self._timeline = timeline if timeline is not None else Timeline()
@@ -394,6 +395,7 @@ class StateDetector:
     def touched(self) -> None:
         """Note that the agent gets keys."""
         self._resized = _NEVER
+        self._touched = True
         self.composer.touched()
 
     def resized(self, now: float) -> None:
@@ -471,14 +473,13 @@ class StateDetector:
     def _wanted(self, verdict: RuleMatch | None, now: float) -> tuple[AgentState, float]:
         if verdict is None and self._was_ready and self._hints.ended and self._reading.visible:
             return AgentState.READY, READY_DEBOUNCE  # the screen shows nothing that the profile knows
+        startup = self._profile.startup
+        starts = self.report.state is AgentState.STARTING and now < self._spawned + startup.timeout
         if verdict is None:
-            if (
-                self.report.state is AgentState.STARTING
-                and now < self._spawned + self._profile.startup.timeout
-            ):
-                return AgentState.STARTING, 0.0
-            return AgentState.UNKNOWN, _UNKNOWN_DEBOUNCE
+            return (AgentState.STARTING, 0.0) if starts else (AgentState.UNKNOWN, _UNKNOWN_DEBOUNCE)
         rule = verdict.rule
+        if rule.active is not None and starts and startup.prompt and not self._touched:
+            return AgentState.STARTING, 0.0
         if rule.state is AgentState.READY and not self._was_ready and not self._started(now):
             return AgentState.STARTING, 0.0
         return rule.state, rule.debounce

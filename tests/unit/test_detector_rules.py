@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from tests.unit.agent_screens import (
     profile,
 )
 
-READY, WORKING, WAITING, UNKNOWN = "READY", "PROCESSING", "WAITING", "UNKNOWN"
+STARTING, READY, WORKING, WAITING, UNKNOWN = "STARTING", "READY", "PROCESSING", "WAITING", "UNKNOWN"
 IDLE_TITLE = {
     "claude": "✳ fix the tests",
     "gemini": "◇  Ready (proj)   ",
@@ -265,6 +266,47 @@ def test_a_shell_by_its_silence() -> None:
     assert screen.state == WORKING
     screen.wait(0.5)
     assert (screen.state, screen.rule) == (READY, "output rests")
+
+
+@pytest.mark.parametrize("command", [(), ("bash",), ("python3", "-i")])
+def test_what_a_shell_draws_before_it_was_given_anything_is_its_start(command: tuple[str, ...]) -> None:
+    screen = starting(*command)
+    screen.show(["$ "])
+    assert screen.state == STARTING
+    screen.wait(0.5)
+    screen.show(["~/project", "$ "])
+    screen.wait(3)
+    assert [report.state.value for report in screen.detector.timeline] == [STARTING, READY]
+    screen.detector.touched()
+    screen.show(["~/project", "$ make"])
+    assert screen.state == WORKING
+
+
+def test_a_shell_works_once_it_was_given_something_while_it_starts() -> None:
+    screen = starting()
+    screen.show(["$ "])
+    screen.detector.touched()
+    screen.show(["$ make"])
+    assert screen.state == WORKING
+
+
+def test_a_shell_that_never_rests_works_when_its_start_is_over() -> None:
+    screen = starting()
+    while screen.now < screen.profile.startup.timeout + 1:
+        screen.show([f"line {screen.now}"])
+        screen.wait(0.5)
+    assert [report.state.value for report in screen.detector.timeline] == [STARTING, WORKING]
+
+
+@pytest.mark.parametrize("command", ["tail -f log", "top", "bash -c make", "bash ./build.sh", "./agent"])
+def test_a_command_works_from_its_start(command: str) -> None:
+    screen = starting(*shlex.split(command))
+    screen.show(["compiling"])
+    assert screen.state == WORKING
+
+
+def starting(*command: str) -> Screen:
+    return Screen(profile_of(ProfileSet({}), command) if command else "shell", age=0.1)
 
 
 def test_a_prompt_drawn_again_for_another_size_is_no_work_of_a_shell() -> None:

@@ -40,6 +40,7 @@ def profile_of(profiles: ProfileSet, command: Sequence[str]) -> Profile:
             generic,
             receives=False,
             asks=False,
+            startup=dataclasses.replace(generic.startup, prompt=program.prompts),
             dialogs=(),
             composer=None,
             states=_BY_OUTPUT,

@@ -36,6 +36,7 @@ class Startup:
     delay: float = 3.0  # seconds after the start before READY is believed
     timeout: float = 60.0  # seconds after which an agent without a signal is UNKNOWN instead of STARTING
     composer: bool = False
+    prompt: bool = False  # whether what it draws before it gets a key is its prompt, not work
 
 
 @dataclass(frozen=True, slots=True)

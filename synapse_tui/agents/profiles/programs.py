@@ -66,12 +66,14 @@ class Program:
         words: The command up to the program: `python3 ./myagent.py`.
         args: The program's own arguments.
         runs_text: Whether it is known to act on whatever is typed: a shell, an editor, a pager.
+        prompts: Whether it only waits for what is typed: a shell, an interpreter.
     """
 
     name: str
     words: tuple[str, ...]
     args: tuple[str, ...] = ()
     runs_text: bool = False
+    prompts: bool = False
 
 
 def read_command(command: Sequence[str]) -> Program:
@@ -114,7 +116,7 @@ def _interpreted(words: tuple[str, ...], place: int, base: str) -> Program:
             return Program(_valid(base), words)
         if not word.startswith("-"):
             return Program(_valid(_stem(word)), words[: place + number + 1], rest[number:])
-    return Program(_valid(base), words, runs_text=True)
+    return Program(_valid(base), words, runs_text=True, prompts=True)
 
 
 def _base(word: str) -> str:

@@ -590,6 +590,7 @@ def _startup(top: ProfileSection) -> Startup:
         delay=section.number("delay", delay),
         timeout=section.number("timeout", base.timeout),
         composer=section.flag("composer", base.composer),
+        prompt=section.flag("prompt", base.prompt),
     )
     section.finish()
     return found
