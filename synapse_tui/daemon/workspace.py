@@ -228,6 +228,7 @@ class LostWorkspace:
         self._pasts: dict[str, bytes] = {}
         self._opened: list[SavedAgent] = []
         host.reserve([agent.port for agent in saved.agents])
+        host.history.before_report = self.decided.wait  # the question counts the waiting messages
 
     @property
     def view(self) -> SavedView:

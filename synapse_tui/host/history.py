@@ -241,6 +241,8 @@ class HistoryKeeper:
         """Called when the history was recreated, so that current state can be recorded again."""
         self.before_delivery: Callable[[str], Awaitable[object]] = lambda _agent_id: asyncio.sleep(0)
         """Awaited before messages are delivered to an agent, by its id."""
+        self.before_report: Callable[[], Awaitable[object]] = lambda: asyncio.sleep(0)
+        """Awaited before messages of closed agents are reported."""
         self._folder = str(project)
         self._project = naming_of(location).project(self._folder)
         """The project's name in the database."""
@@ -411,6 +413,9 @@ class HistoryKeeper:
     async def _report_closed(self) -> None:
         """Report messages that wait for closed agents, which would otherwise go unnoticed."""
         await asyncio.sleep(OPENED)
+        await self.before_report()
+        for agent_id in list(self._agents):
+            await self.restored(agent_id)  # on another port it takes over those of its earlier one
         for addressee, count in (await self._left()).items():
             if addressee.agent_id not in self._agents:
                 text = f"{count} from before wait for {addressee}: open it again with {addressee.command}"

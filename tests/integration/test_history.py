@@ -69,9 +69,9 @@ def text_of(tmp_path: Path, event: str) -> str:
     return "".join(line for line in lines if f'"{event}"' in line)
 
 
-async def leave_two_waiting(tmp_path: Path) -> int:
+async def leave_two_waiting(tmp_path: Path, port: int = 0) -> int:
     """One message that opens a dialog, and two that wait behind it when the host ends."""
-    async with one_agent(tmp_path) as (_, session, _):
+    async with one_agent(tmp_path, port) as (_, session, _):
         await until(lambda: session.report.state is AgentState.READY)
         for text in (WAITS, "first of two", "second of two"):
             session.accept(MessageRequest(text, PEER))
@@ -137,6 +137,38 @@ async def test_agents_that_are_opened_meanwhile_leave_the_ports_of_a_lost_worksp
             await host.close(f"synapse-dummy-{first + 1}")
             again = await host.open(AgentSpec("dummy"), columns=80, lines=24)
             assert again.port == first + 1, "they are free once it was opened"
+
+
+@pytest.mark.parametrize("reopens", [False, True])
+async def test_messages_of_closed_agents_are_reported_once_a_lost_workspace_is_decided(
+    tmp_path, monkeypatch, reopens
+):
+    monkeypatch.setattr("synapse_tui.host.history.OPENED", 0.0)
+    ports = {await leave_two_waiting(tmp_path), await leave_two_waiting(tmp_path, free_ports())}
+    lost_port = min(ports)
+    agent = SavedAgent("dummy", f"synapse-dummy-{lost_port}", lost_port, str(tmp_path))
+    saved = SavedWorkspace("/", "project", datetime.now(UTC), agents=(agent,))
+    host = make_host(tmp_path)
+    reported: list[str] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, Notice) and event.closed:
+            reported.append(event.agent_id)
+
+    host.events.subscribe(hear)
+    async with running(host):
+        store = WorkspaceStore(tmp_path / "workspaces", "key")
+        lost = LostWorkspace(host, store, saved, lambda _view: None, ask=True)
+        for _ in range(2):  # the second is answered after what the host itself asks
+            assert len(await host.history.unfinished()) == 2
+        assert not reported, "the question says it"
+        if reopens:
+            assert not await lost.offer().open([(80, 24)])
+        else:
+            lost.offer().forget()
+        closed = ports - {lost_port} if reopens else ports
+        await until(lambda: len(reported) >= len(closed), "the notices")
+        assert set(reported) == {f"synapse-dummy-{port}" for port in closed}
 
 
 async def test_a_message_that_cannot_be_noted_is_not_typed(tmp_path):
