@@ -198,7 +198,7 @@ class Tour:
             step.asked_at = step.asked_at or self.clock()
             if self.clock() - step.asked_at >= ANSWER_SECONDS:
                 step.phase = Phase.RUNS
-        elif step.phase is Phase.RUNS and not asks:
+        elif step.asked_at and not asks:
             step.phase = Phase.DONE
 
     def _news(self, step: TourStep) -> Iterator[Task]:
@@ -415,10 +415,11 @@ class Tour:
             about: Runs = [(tr("Only your key answered it."), _STRONG)]
             why = tr("Messages wait while a dialog is open, and none of them answers it.")
             return TourPage(title, [about], why, self._doing(NEXT))
-        if step.phase is Phase.ASKS or step.message is None:
+        if not step.asked_at or step.message is None:
             held = step.message is not None and step.message.delivery is DeliveryState.HELD
             why = tr("It is held until bob's composer is empty.") if held else tr("One moment: bob reads it.")
             return TourPage(title, [[(tr(f"alice asks bob: {tr(REQUEST)}."), "")]], why)
+        counts = step.phase is Phase.RUNS  # whether a key may be meant for the dialog
         if not self._has_keyboard(BOB):
             way = self._app.keymap.way("next_waiting")
             about = [(tr("bob needs you"), "bold $needs"), (tr(": it may want to delete a folder.  "), "")]
@@ -426,7 +427,7 @@ class Tour:
                 title,
                 [[*about, (way, _KEY), (tr(" goes to the agent that asks."), "")]],
                 tr("The same stands in the bottom row, from wherever you are."),
-                [Hint("Space" if self._is_free() else way, "go there", "space")],
+                [Hint("Space" if self._is_free() else way, "go there", "space")] if counts else [],
             )
         about = [
             (tr("Answer as bob's own screen says: "), ""),
@@ -436,7 +437,7 @@ class Tour:
             (tr(" does not."), ""),
         ]
         why = tr("Keys typed before the dialog opened do not count, so no answer is given by accident.")
-        return TourPage(title, [about], why, [Hint("1", "Yes", "1"), Hint("3", "No", "3")])
+        return TourPage(title, [about], why, [Hint("1", "Yes", "1"), Hint("3", "No", "3")] if counts else [])
 
     def _profiles(self) -> tuple[list[Profile], list[Profile]]:
         """Return the agents that can be installed, and those of them that are missing and have room."""

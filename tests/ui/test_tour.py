@@ -216,6 +216,23 @@ async def test_a_pane_without_the_keyboard_gets_no_key_of_a_hint():
         await shows(app, "1 Yes   3 No")
 
 
+async def test_a_dialog_is_said_at_once_even_if_it_is_soon_over():
+    host = FakeHost()
+    async with start(host) as (app, pilot):
+        _alice, bob = await opened(app, host)
+        for _ in range(2):
+            await pilot.press("right")
+        await shows(app, "One moment: bob reads it.")
+        now = app.tour.clock()
+        app.tour.clock = lambda: now
+        bob.become(AgentState.WAITING, "permission: rm -rf build")
+        await shows(app, "bob needs you: it may want to delete a folder.")
+        assert "One moment" not in panel(app)
+        assert "go there" not in panel(app)
+        bob.become(AgentState.READY)
+        await shows(app, "Only your key answered it")
+
+
 async def test_the_first_step_says_where_the_answer_is():
     host = FakeHost()
     async with start(host) as (app, pilot):
