@@ -239,6 +239,8 @@ class Catalogue:
         exact = self._texts.get(text)
         if exact is not None:
             return exact
+        if (hinted := self._with_hint(text)) is not None:
+            return hinted
         words = {"", *_WORD.findall(text)}
         fitting = (each for word in words for each in self._templates.get(word, ()))
         for template in sorted(fitting, key=lambda each: -each.weight):
@@ -246,6 +248,13 @@ class Catalogue:
             if filled is not None:
                 return filled
         return text
+
+    def _with_hint(self, text: str) -> str | None:
+        """Translate an error that is followed by its hint in parentheses, if both are known."""
+        message, _opening, rest = text.rpartition(" (")
+        hint = self._texts.get(rest.removesuffix(")")) if message and rest.endswith(")") else None
+        said = self.translate(message) if hint is not None else message
+        return f"{said} ({hint})" if said != message else None
 
 
 def parts_of(template: str) -> Iterator[str]:

@@ -47,7 +47,10 @@ REASONS = (
     "agents/dialogs.py",
     "agents/watch.py",
     "agents/watcher.py",
+    "a2a/external/conversation.py",
     "a2a/external/discovery.py",
+    "a2a/external/transport.py",
+    "a2a/external/worker.py",
     "daemon/display.py",
     "daemon/workspace.py",
     "workspace/store.py",
@@ -76,6 +79,13 @@ FACTS = (
         "{0} nudge",
         "{0} nudges",
         "agent exited",
+        "canceled by its sender",
+        "synapse-tui ended while it was sent: it is not known whether the agent has received it",
+        (
+            "the card of @{0} has changed; the old one stays in use until you add it again: "
+            "synapse external add {1} --alias {2}"
+        ),
+        "not read yet",
     ),
     *(
         *(f"wants to {verb} {{0}}" for verb in ("run", "reach", "edit", "read", "use")),

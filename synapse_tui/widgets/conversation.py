@@ -184,7 +184,7 @@ def _task_mark(task: Task) -> Mark:
 
 
 def _note_lines(entry: ConversationEntry, width: int) -> Iterator[ConversationLine]:
-    for at, text in enumerate(wrapped(entry.text, max(8, min(width - 8, WIDEST)))):
+    for at, text in enumerate(wrapped(tr(entry.text), max(8, min(width - 8, WIDEST)))):
         yield ConversationLine((Run(f"{'  ' if at else '· '}{text}", "note"),), 3, entry.key)
 
 

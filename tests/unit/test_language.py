@@ -13,10 +13,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+import httpx
 import pytest
 from textual.content import Content
 
 from synapse_tui import language
+from synapse_tui.a2a.external.transport import problem_of
 from synapse_tui.cli.output import cells
 from synapse_tui.cli.sessions import _report_end
 from synapse_tui.dummy.app import DummyApp, JsonLinesFile, parse_options
@@ -125,6 +127,8 @@ CASES = {
         ("Close 翻訳?", "翻訳を閉じますか？"),
         ("Close the agent runs!", "動作中を閉じますか？"),
         ("it is open", "it is open"),
+        ("no agent is named 'bob' (the agent runs)", "「bob」はありません (動作中)"),
+        ("bob is (the agent runs)", "bob is (the agent runs)"),
         ("{x} is a place", "{x}は場所です"),
         ("the agent runs away", "the agent runs away"),
         ("3 件 in /tmp/a", "/tmp/a の 3 件"),
@@ -203,6 +207,20 @@ def test_data_stays_as_it_is(tmp_path: Path) -> None:
     error = command(tmp_path, "status", "nobody", "--json").json["error"]
     assert isinstance(error, dict)
     assert error["message"].isascii()
+
+
+@pytest.mark.usefixtures("japanese")
+@pytest.mark.parametrize(
+    ("error", "sends", "said"),
+    [
+        (httpx.ReadError("reset"), True, "接続が切れました: reset (メッセージが届いたかどうかは不明です。"),
+        (httpx.ReadTimeout(""), False, "が時間内に応答しませんでした (もう一度試してください)"),
+        (httpx.ConnectError(""), True, "接続できません (エージェントは動いていますか？)"),
+        (httpx.ConnectError("no"), True, "接続できません (no) (エージェントは動いていますか？)"),
+    ],
+)
+def test_why_an_external_agent_did_not_answer_is_japanese(error: Exception, sends: bool, said: str) -> None:
+    assert said in language.tr(str(problem_of(error, "http://127.0.0.1:9", sends=sends)))
 
 
 def built_in_agent(**view: Any) -> Screen:

@@ -309,12 +309,11 @@ def problem_of(error: BaseException, url: str, *, sends: bool) -> SynapseError:
                 kind = NotOffered if status in (405, 501) else PeerRefused
                 message = f"{where} answered with HTTP status {status}"
                 return kind(message, status, _STATUS_HINTS.get(status, ""))
-            case httpx.ConnectTimeout() | httpx.ConnectError():
-                timeout = isinstance(each, httpx.ConnectTimeout)
-                why = "did not answer in time" if timeout else "cannot connect"
-                reason = _reason(each)
-                message = f"{where}: {why}" + (f" ({reason})" if reason else "")
-                return PeerUnreachable(message, "is the agent running?")
+            case httpx.ConnectTimeout():
+                return PeerUnreachable(f"{where} did not answer in time", "is the agent running?")
+            case httpx.ConnectError():
+                reason = f" ({why})" if (why := _reason(each)) else ""
+                return PeerUnreachable(f"{where}: cannot connect{reason}", "is the agent running?")
             case httpx.TimeoutException() | TimeoutError():
                 return PeerUnreachable(f"{where} did not answer in time", hint)
             case httpx.RequestError():

@@ -134,7 +134,7 @@ class RemoteWorker:
         except TimeoutError:
             reason = "it took longer than a day and is no longer followed"
         except SynapseError as error:
-            reason = f"{error.message} ({error.hint})" if error.hint else error.message
+            reason = str(error)
         except Exception as error:
             log.exception("a conversation failed", extra={"alias": conversation.alias})
             reason = f"unexpected {type(error).__name__}: see the log"
