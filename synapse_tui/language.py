@@ -8,14 +8,15 @@ found as well:
 
     "no agent is named '{0}'": "「{0}」という名前のエージェントはありません"
 
-`{0:t}` says that what stands there is a sentence of ours too.
+`{0:t}` says that what stands there is a sentence of ours too, `{0:n}` that it is a list of names, which the
+other language may separate in its own way.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from string import Formatter
 from typing import NamedTuple
@@ -28,6 +29,7 @@ LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
 """The variables that name the language, the first that is set counts."""
 _SHORT = 12  # characters
 _LEADER = re.compile(r"(?:^|[^!-~])\^\S$")  # a leader key, which another one follows
+_NAMES_SEPARATOR = {"ja": "、"}  # else a comma
 _STOPS = ("、", "。")  # have their blank within
 _OPENING = "「『（［【〈《\u200d"
 CLOSING = "、。，．」』）］】〉》？！：；・…ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々"
@@ -181,6 +183,8 @@ class Template(NamedTuple):
             said = _joined(said, fixed)
             if field is not None:
                 value = found.group(int(field) + 1)
+                if spec == "n":
+                    value = name_list(value.split(", "))
                 said = _joined(said, tr(value) if spec == "t" else value)
         return said
 
@@ -193,6 +197,11 @@ class Template(NamedTuple):
             for before, value in zip(self.parts[:-1], values, strict=True)
             if not before.endswith(": ")
         )
+
+
+def name_list(names: Iterable[str]) -> str:
+    """Join names as a sentence of the person's language lists them."""
+    return _NAMES_SEPARATOR.get(language(), ", ").join(names)
 
 
 def _joined(before: str, after: str) -> str:

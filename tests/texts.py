@@ -10,7 +10,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -157,6 +157,51 @@ def texts() -> dict[str, str]:
     for text in tables_of_templates():
         found.setdefault(_template([*chain(*((part, None) for part in text.split(VALUE)))][:-1]), "tables")
     return {text: where for text, where in found.items() if text}
+
+
+def lists() -> Iterator[str]:
+    """Yield the texts in which names are listed, the list as `{0:n}`."""
+    for path in sorted(PRODUCT.rglob("*.py")):
+        nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+        reader = _Reader(set())
+        joined = {
+            name
+            for node in nodes
+            if isinstance(node, ast.FunctionDef)
+            for name, value in _assigned(part for part in ast.walk(node) if isinstance(part, ast.Assign))
+            if _is_list(value)
+        }
+        for node in nodes:
+            if isinstance(node, ast.JoinedStr) and any(_is_list(part, joined) for part in node.values):
+                marked = [ast.Constant(VALUE) if _is_list(part, joined) else part for part in node.values]
+                for text in reader.templates(ast.JoinedStr(marked)):
+                    yield _numbered(text.strip())
+
+
+def _numbered(text: str) -> str:
+    """Return a text with its places numbered from the left, those of lists as such."""
+    parts = re.split(rf"({VALUE}|(?<!\{{)\{{\d+\}})", text)
+    for number, at in enumerate(range(1, len(parts), 2)):
+        parts[at] = f"{{{number}{':n' if parts[at] == VALUE else ''}}}"
+    return "".join(parts)
+
+
+def _is_list(node: ast.AST, joined: Container[str] = ()) -> bool:
+    """Whether this joins names with commas, or is a variable with what was joined so."""
+    match node:
+        case ast.FormattedValue(value=value):
+            return _is_list(value, joined)
+        case ast.Name(id=name):
+            return name in joined
+        case ast.IfExp(body=body, orelse=orelse):
+            return _is_list(body, joined) or _is_list(orelse, joined)
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=", "), attr="join")):
+            return True
+        case ast.Call(func=ast.Name(id="listed" | "_agents") | ast.Attribute(attr="listed")):
+            return True
+        case ast.Call(args=[value, *_]):
+            return _is_list(value, joined)
+    return False
 
 
 def error_classes(modules: Iterable[Sequence[ast.AST]]) -> set[str]:

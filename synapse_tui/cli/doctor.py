@@ -168,7 +168,7 @@ def confirm_turns(profiles: Sequence[Profile], order: ExaminationOrder) -> None:
     paid = [profile.name for profile in profiles if not profile.doctor.free and profile.receives]
     if not paid or not order.turns:
         return
-    who = " and ".join(paid)
+    who = ", ".join(paid)
     turns = "one short turn" if order.turns == 1 else f"about {order.turns} short turns"
     each = " for each" if len(paid) > 1 else ""
     long = ", one of them 20 kB long" if order.asks_for("long-paste") else ""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from synapse_tui.errors import InvalidValue, SynapseError
-from synapse_tui.language import tr
+from synapse_tui.language import name_list, tr
 from synapse_tui.messages.export import FORMATS, json_of, write
 from synapse_tui.model import TaskState
 from synapse_tui.wording import duration, moment, standing, standing_words, step_words, task_word
@@ -131,7 +131,7 @@ def show_command(*, task: str, as_json: bool) -> None:
     note(f"synapse: task {found.id}: {found.sender.sender_id} to {found.target}, {how}")
     now = datetime.now(UTC)
     for step in steps:
-        words = ", ".join(map(tr, step_words(TaskState(step.state), step.delivery).split(", ")))
+        words = name_list(map(tr, step_words(TaskState(step.state), step.delivery).split(", ")))
         note(f"  {moment(step.time, now)}  {words}{': ' + tr(step.reason) if step.reason else ''}")
     show(plain(found.text))
     show("")

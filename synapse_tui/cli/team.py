@@ -12,7 +12,7 @@ import click
 
 from synapse_tui.errors import ConfigError, SessionError, SynapseError
 from synapse_tui.files import write_advice
-from synapse_tui.language import tr
+from synapse_tui.language import name_list, tr
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths, find_project, tilde
 
@@ -62,7 +62,7 @@ def list_command(*, as_json: bool) -> None:
             note(f"synapse: {error}")
             continue
         data.append(_facts(team))
-        agents = ", ".join(_called(spec) for spec in team.agents)
+        agents = name_list(_called(spec) for spec in team.agents)
         rows.append((name, tr(_WHOSE[team.origin]), agents, one_line(team.about)))
     show_list(
         data,

@@ -26,7 +26,7 @@ from synapse_tui.agents.watch import (
     seconds_text,
 )
 from synapse_tui.errors import InvalidValue
-from synapse_tui.language import tr
+from synapse_tui.language import name_list, tr
 from synapse_tui.messages.recovery import kept_text
 from synapse_tui.model import AgentState, Task
 from synapse_tui.widgets.fit import pad, shorten
@@ -227,7 +227,7 @@ def explanation(session: AgentSession, now: datetime, labels: Mapping[str, str])
     process = tr(session.exit.words) if session.exit else tr(f"runs, pid {session.pid}")
     about = [
         ("process", process),
-        *([("opened by", ", ".join(session.opened_by))] if session.opened_by else []),
+        *([("opened by", name_list(session.opened_by))] if session.opened_by else []),
         ("folder", str(session.cwd)),
         ("address", f"@{session.agent_id}  {session.endpoint}"),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import time
 
+from synapse_tui.language import name_list
 from synapse_tui.widgets.fit import shorten
 from synapse_tui.widgets.text import one_line, plural
 
@@ -97,4 +98,4 @@ class Attention:
         elif len(names) == 1:
             self._notify(f"{TITLE}: {names[0]}", calls[-1][1])
         else:
-            self._notify(f"{TITLE}: {plural(len(names), 'agent')}", ", ".join(names))
+            self._notify(f"{TITLE}: {plural(len(names), 'agent')}", name_list(names))

@@ -21,7 +21,7 @@ from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from synapse_tui.errors import HistoryError, SynapseError
-from synapse_tui.language import tr
+from synapse_tui.language import name_list, tr
 from synapse_tui.safety.locks import ModificationQuery
 from synapse_tui.widgets.agent_rows import changed_columns
 from synapse_tui.widgets.fit import pad, shorten, width_of
@@ -118,7 +118,7 @@ class Review:
             path = safety.keys.path(each.file)
             if path.is_relative_to(top):
                 writers.setdefault(path.relative_to(top).as_posix(), []).append(party(each.agent_id, labels))
-        return {path: ", ".join(dict.fromkeys(names)) for path, names in writers.items()}
+        return {path: name_list(dict.fromkeys(names)) for path, names in writers.items()}
 
     async def commit(self, message: str) -> str:
         done = await self._in_tree(lambda repository, tree: merge.commit(repository, tree, message))

@@ -20,7 +20,7 @@ from synapse_tui.addresses import Address, resolve
 from synapse_tui.content import Artifact, artifact_words, part_words
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import AddressError, SynapseError, TaskNotFound
-from synapse_tui.language import tr
+from synapse_tui.language import name_list, tr
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.records import Change
 from synapse_tui.model import USER, DeliveryState, Task, TaskState
@@ -460,7 +460,7 @@ def summary(sent: Sequence[MessageProgress], room: int) -> str:
     if len(short) <= room:
         return short
     counts = Counter(each.mark.word for each in sent)
-    return ", ".join(f"{count} {word}" for word, count in counts.items())
+    return name_list(f"{count} {word}" for word, count in counts.items())
 
 
 def delivery_of(sent: Sequence[MessageProgress]) -> LastMessage:
@@ -481,7 +481,7 @@ def waiting(delivery: LastMessage, sent: Sequence[MessageProgress], offset: floa
     tasks = [each.task for each in sent if each.task is not None]
     if not tasks or delivery.settled or all(task.state.final for task in tasks):
         return delivery
-    names = ", ".join(each.name for each in sent)
+    names = name_list(each.name for each in sent)
     given = all(task.delivery in _GIVEN and task.state is not TaskState.INPUT_REQUIRED for task in tasks)
     return replace(
         delivery,

@@ -20,7 +20,7 @@ from textual.timer import Timer
 from synapse_tui.dataclass import dataclass
 from synapse_tui.driver.events import TerminalKeyRelease
 from synapse_tui.keymap import key_label, leader_label
-from synapse_tui.language import tr
+from synapse_tui.language import name_list, tr
 from synapse_tui.model import DEMO_AGENTS, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.widgets.fit import Hint, pad
 from synapse_tui.widgets.states import delivery_mark
@@ -469,7 +469,7 @@ class Tour:
         about += [_command(each, missing, room) for each in missing]
         if installed := [one_line(each.name) for each in profiles if self.find(each.command) is not None]:
             about = [
-                [(tr("Ready to open: "), ""), (", ".join(installed), _STRONG), (f"   {way}", _KEY)],
+                [(tr("Ready to open: "), ""), (name_list(installed), _STRONG), (f"   {way}", _KEY)],
                 *about[1:],
             ]
         why = tr(f"Then {way} opens it here, or run: {OPEN}")

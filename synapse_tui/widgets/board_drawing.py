@@ -560,7 +560,7 @@ def _changes(detail: Detail, width: int) -> list[Line]:
     if detail.change is None or not detail.change.files:
         return []
     others = detail.shared_with
-    who = " and ".join(others) if len(others) <= MOST_NAMED else tr(f"{len(others)} others")
+    who = ", ".join(others) if len(others) <= MOST_NAMED else tr(f"{len(others)} others")
     shared = tr(f" in its folder, shared with {who}") if others else ""
     lines: list[Line] = [fill([Piece(tr(f"Changes{shared}"), "$faint", cut="end")], [], width)]
     files = detail.change.files

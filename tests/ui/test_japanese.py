@@ -26,6 +26,8 @@ OF_AGENTS = {
 }
 """The name of a rule, and what agents of the scenes do, ask and say."""
 CUT = re.compile(r"(?!ン…)[\u3041-\u30fa\u4e00-\u9fff]…")  # 「コマンドライン…」 opens a field
+LISTED = re.compile(r"(claude|codex|gemini|alice|bob|shell|[\u3041-\u30fa\u4e00-\u9fff]), ")
+"""Names in a sentence have the comma of its language."""
 MAY_BE_CUT = {"splits"}
 """Where a reason or a name that does not fit is shortened."""
 
@@ -67,6 +69,10 @@ def test_screens_in_japanese(drawn: Path, snapshot: Any) -> None:
         and (rows := [row for row in text.splitlines() if CUT.search(row)])
     }
     assert not cut
+    listed = {
+        name: rows for name, text in texts.items() if (rows := [*filter(LISTED.search, text.splitlines())])
+    }
+    assert not listed
     pictures = snapshot.use_extension(SVGImageExtension)
     different = [
         path.stem

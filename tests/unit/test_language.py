@@ -47,7 +47,7 @@ from synapse_tui.widgets.text import wrapped_line  # also teaches Textual
 from synapse_tui.wording import standing_words
 from tests.command_line import Result, call
 from tests.profiles import shipped
-from tests.texts import CATALOGUES, texts
+from tests.texts import CATALOGUES, lists, texts
 from tests.ui.settings_kit import Files
 from tests.unit.agent_screens import Screen
 
@@ -59,7 +59,7 @@ CATALOGUE = json.loads(TEXT)
 
 
 def fields(template: str) -> list[str]:
-    return sorted(re.findall(r"(?<!\{)\{(\d+)(?::t)?\}", template))
+    return sorted(re.findall(r"(?<!\{)\{(\d+)(?::[tn])?\}", template))
 
 
 def test_everything_that_a_person_reads_is_in_the_catalogue_and_nothing_else() -> None:
@@ -71,6 +71,16 @@ def test_everything_that_a_person_reads_is_in_the_catalogue_and_nothing_else() -
 
 def test_the_catalogue_has_each_text_once() -> None:
     assert len(json.loads(TEXT, object_pairs_hook=list)) == len(CATALOGUE)
+
+
+def test_a_list_of_names_is_one_in_the_translation_too() -> None:
+    """So `alice, bob` has the comma of that language."""
+    wrong = {}
+    for text in set(lists()):
+        said = CATALOGUE.get(text.replace(":n", ""), "")
+        if said and not {*re.findall(r"\{\d:n\}", text)} <= {*re.findall(r"\{\d:n\}", said)}:
+            wrong[text] = said
+    assert not wrong
 
 
 def test_each_translation_has_the_places_of_its_text() -> None:
@@ -94,7 +104,7 @@ def test_a_text_with_values_is_found_by_its_own_template() -> None:
         text: catalogue.translate(text.format(*values))
         for text, said in CATALOGUE.items()
         if sorted(re.findall(r"V\d+", catalogue.translate(text.format(*values))))
-        != sorted(re.findall(r"V\d+", said.replace(":t", "").format(*values)))
+        != sorted(re.findall(r"V\d+", re.sub(":[tn]", "", said).format(*values)))
     }
     assert not wrong
 
@@ -109,6 +119,8 @@ CASES = {
     "Close {0}!": "{0:t} を閉じますか？",
     "{{{0}}} is a place": "{{{0}}}は場所です",
     "{0} in {1}": "{1}の{0}",
+    "stops {0}: {1}.": "{0}を止めます: {1:n}。",
+    "without {0}": "{0:n}を除いて",
 }
 
 
@@ -136,6 +148,9 @@ CASES = {
         ("a plain shell in the project", "a plain shell in the project"),
         ("Google's agent in a box", "Google's agent in a box"),
         ("put it, then look in it", "put it, then look in it"),
+        ("stops 太郎: 太郎, じろう, shell.", "太郎を止めます: 太郎、じろう、shell。"),
+        ("without alice, bob", "alice、bob を除いて"),
+        ("without alice", "alice を除いて"),
         ("", ""),
     ],
 )
@@ -144,6 +159,7 @@ def test_a_text_is_found_by_what_stands_between_its_values(
 ) -> None:
     catalogue = Catalogue(CASES)
     monkeypatch.setattr(language, "tr", catalogue.translate)
+    monkeypatch.setattr(language, "language", lambda: "ja")
     assert catalogue.translate(text) == said
 
 
@@ -346,7 +362,7 @@ def test_why_a_setting_does_not_count_is_japanese(tmp_path: Path) -> None:
     ("key", "typed", "said"),
     [
         ("tui.scrollback", "many", "値は整数でなければなりません"),
-        ("a2a.card", "v9", "値は次のどれかでなければなりません: dual, v1"),
+        ("a2a.card", "v9", "値は次のどれかでなければなりません: dual、v1"),
         ("tui.quiet_hours", "night", "値は 22:00-08:00 のような二つの時刻か、空でなければなりません"),
         (
             "env.SYNAPSE_API_KEYS",
