@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from rich.cells import cell_len
@@ -252,40 +252,58 @@ class TabBar(SegmentBar):
     def _fit(self, every: Sequence[AgentView], width: int) -> tuple[Sequence[str] | None, Sequence[Piece]]:
         """Return the names that fit, all different, and what stands at the right; no names if none fit.
 
-        Names become shorter first, then calm tabs lose theirs, then the project's name goes.
+        Names become shorter first, then as many calm tabs lose theirs as must, then the project's
+        name goes.
         """
         project = [Piece(f" {shorten(self.project, 30, 'middle')} ", "$faint")] if self.project else []
         new = [Piece(tr(" + new "), "$muted", NEW, tr("New agent"))]
         plus = [Piece(" + ", "$muted", NEW, tr("New agent"))]
-        longest = max((cell_len(agent.label) for agent in every), default=0)
         nameless = sum(width_of(self._tab(agent, "")) for agent in every)
+        everyone = range(len(every))
         for right in ([*new, *project], [*plus, *project], plus):
-            room = width - 1 - width_of(right)
-            for named in (self._any, self._calls, self._is_active) if right[0] is plus[0] else (self._any,):
-                for limit in range(max(longest, MIN_LABEL), MIN_LABEL - 1, -1):
-                    names = self._names(every, limit, named)
-                    if nameless + sum(cell_len(name) + 2 for name in names if name) <= room:
-                        return names, right
+            room = width - 1 - width_of(right) - nameless
+            names = self._names(every, everyone, room)
+            if names is None and right[0] is plus[0]:
+                names = self._names(every, self._most_named(every, room), room)
+            if names is not None:
+                return names, right
         return None, plus
 
-    def _names(
-        self, every: Sequence[AgentView], limit: int, named: Callable[[AgentView], bool]
-    ) -> Sequence[str]:
-        labels = distinct(tuple(agent.label for agent in every), limit)
-        return [label if named(agent) else "" for agent, label in zip(every, labels, strict=True)]
+    def _most_named(self, every: Sequence[AgentView], room: int) -> Sequence[int]:
+        """Return the tabs with a name, if short: the active one first, those that call, then the others."""
+        shortest = distinct(tuple(agent.label for agent in every), MIN_LABEL)
+        ranks = [(not self._is_active(agent), not self._calls(agent)) for agent in every]
+        named: list[int] = []
+        for at in sorted(range(len(every)), key=ranks.__getitem__):
+            needed = cell_len(shortest[at]) + 2
+            if needed <= room or self._is_active(every[at]):
+                named.append(at)
+                room -= needed
+        return named
 
-    def _any(self, _agent: AgentView) -> bool:
-        return True
+    def _names(self, every: Sequence[AgentView], named: Sequence[int], room: int) -> Sequence[str] | None:
+        """Return names as long as they fit in the room, empty for tabs without one."""
+        labels = tuple(agent.label for agent in every)
+        longest = max(map(cell_len, labels), default=0)
+        for limit in range(max(longest, MIN_LABEL), MIN_LABEL - 1, -1):
+            short = distinct(labels, limit)
+            names = [name if at in named else "" for at, name in enumerate(short)]
+            if sum(cell_len(name) + 2 for name in names if name) <= room:
+                return names
+        return None
 
     def _calls(self, agent: AgentView) -> bool:
-        return self._is_active(agent) or agent.needs_attention or bool(agent.held or agent.answers)
+        return agent.needs_attention or bool(agent.held or agent.answers)
 
     def _is_active(self, agent: AgentView) -> bool:
         return bool(agent.agent_id) and agent.agent_id == self.active
 
     def _scrolled(self, every: Sequence[AgentView], width: int) -> list[Piece]:
-        names = self._names(every, MIN_LABEL, self._is_active)
-        tabs = [self._tab(agent, name) for agent, name in zip(every, names, strict=True)]
+        labels = distinct(tuple(agent.label for agent in every), MIN_LABEL)
+        tabs = [
+            self._tab(agent, name if self._is_active(agent) else "")
+            for agent, name in zip(every, labels, strict=True)
+        ]
         if not tabs:
             return []
         width -= 4

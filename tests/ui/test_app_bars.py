@@ -10,8 +10,8 @@ from rich.cells import cell_len
 
 from synapse_tui.events import TaskChanged
 from synapse_tui.model import AgentState, DeliveryState, ExitStatus
-from synapse_tui.widgets.bars import TabBar
-from synapse_tui.widgets.fit import pad, shorten, width_of
+from synapse_tui.widgets.bars import MIN_LABEL, MORE_LEFT, MORE_RIGHT, TabBar
+from synapse_tui.widgets.fit import distinct, pad, shorten, width_of
 from synapse_tui.widgets.text import one_line, printable
 from synapse_tui.widgets.views import AgentView
 from tests.ui.app_kit import LEADER, running, text_of, three_agents, until
@@ -74,6 +74,21 @@ def test_tabs_fit_and_the_active_one_is_there(views, width, data):
     if active is not None:
         assert any(piece.target == active.agent_id for piece in left)
     assert any(piece.target == "new" for piece in right)
+
+
+@given(st.lists(agents, min_size=1, max_size=15), st.integers(30, 250), st.data())
+def test_no_tab_lacks_a_name_for_which_columns_are_free(views, width, data):
+    active = data.draw(st.sampled_from(views))
+    tabs = bar(TabBar, agents=views, active=active.agent_id, project="project")
+    left, right = tabs.pieces(width)
+
+    free = width - width_of(left) - width_of(right)
+    shortest = distinct(tuple(view.label for view in views), MIN_LABEL)
+    targets = {piece.target for piece in left}
+    named = {piece.target for piece in left if piece.text.strip() and piece.text == f" {piece.text.strip()} "}
+    for view, name in zip(views, shortest, strict=True):
+        if view.agent_id not in named and not {MORE_LEFT, MORE_RIGHT} & targets:
+            assert free < cell_len(name) + 2
 
 
 @pytest.mark.parametrize(
