@@ -60,15 +60,19 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
     def _grid(self, width: int) -> list[_Column]:
         """Return the columns: as few rows as their full labels allow, or all rows with shorter labels.
 
-        Groups stay whole where that takes only a few rows more.
+        Groups stay whole where that takes a few rows more only, or no more than half of the screen.
         """
         actions = [action for action in self.keymap.actions if action.leader]
         found = [[action for action in actions if action.group == group] for group in GROUPS]
         groups: list[list[Entry]] = [[group, *its] for group, its in zip(GROUPS, found, strict=True) if its]
         most_rows = max(LEAST, self.app.size.height - 4)
-        columns = _fewest_rows(groups, most_rows, width, whole=False)
-        whole = _fewest_rows(groups, min(most_rows, _rows(columns) + MORE_ROWS), width, whole=True)
-        columns = whole if _total(whole) <= width else columns
+        columns = _fewest_rows(groups, most_rows, width)
+        fewest = _rows(columns)
+        for rows in range(fewest, min(most_rows, max(fewest + MORE_ROWS, self.app.size.height // 2)) + 1):
+            for whole in (False, True):
+                taller = _columns(groups, rows, whole=whole)
+                if _total(taller) <= width and _torn(taller) < _torn(columns):
+                    columns = taller
         widths = [each for each, _column in columns]
         while _total(columns) > width and max(widths) > KEY:
             widths[widths.index(max(widths))] -= 1
@@ -101,13 +105,23 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
             self.post_message(self.Chosen(action.id))
 
 
-def _fewest_rows(groups: Sequence[Sequence[Entry]], most: int, width: int, *, whole: bool) -> list[_Column]:
+def _fewest_rows(groups: Sequence[Sequence[Entry]], most: int, width: int) -> list[_Column]:
     """Return columns of as few rows as fit into a width, else of the most rows."""
     for rows in range(LEAST, most + 1):
-        columns = [(max(map(_width, column)), column) for column in _flow(groups, rows, whole=whole)]
+        columns = _columns(groups, rows, whole=False)
         if _total(columns) <= width:
             break
     return columns
+
+
+def _columns(groups: Sequence[Sequence[Entry]], rows: int, *, whole: bool) -> list[_Column]:
+    return [(max(map(_width, column)), column) for column in _flow(groups, rows, whole=whole)]
+
+
+def _torn(columns: Sequence[_Column]) -> tuple[int, int]:
+    """Return how many columns begin with the last key of a group, and how many within a group."""
+    within = [column for _width, column in columns if isinstance(column[0], Action)]
+    return sum(column[1:2] in ([], [""]) for column in within), len(within)
 
 
 def _flow(groups: Sequence[Sequence[Entry]], rows: int, *, whole: bool) -> list[list[Entry]]:
