@@ -18,6 +18,7 @@ from synapse_tui.keymap import Keymap, key_label, leader_label
 from synapse_tui.language import english, tr
 from synapse_tui.model import THEMES, DeliveryState
 from synapse_tui.settings.schema import words_for
+from synapse_tui.widgets.deck import layout_name
 from synapse_tui.widgets.fit import shorten
 from synapse_tui.widgets.layout import LAYOUTS
 from synapse_tui.widgets.option_lists import Choices, SearchInput
@@ -101,12 +102,15 @@ def offers(app: Shell, recipients: Sequence[Recipient]) -> Iterator[PaletteEntry
         yield PaletteEntry(title, ("keep_theme", theme), about, f"{theme} theme colors appearance")
     for layout in (*LAYOUTS, *app.main.deck.layouts):
         about = _LAYOUT_NAMES.get(layout, tr("as you made it"))
-        title = tr(f"Layout: {one_line(words_for('tui.layout', layout))}")
+        title = tr(f"Layout: {one_line(layout_name(layout))}")
         yield PaletteEntry(title, ("set_layout", layout), about, f"{layout} arrange tile split panes")
     for layout in app.main.deck.layouts:
         title, words = f"Delete the layout {one_line(layout)}", "arrange remove forget panes"
         yield PaletteEntry(
-            tr(f"Delete the layout {one_line(layout)}"), ("delete_layout", layout), words=words, english=title
+            tr(f"Delete the layout {one_line(layout_name(layout))}"),
+            ("delete_layout", layout),
+            words=words,
+            english=title,
         )
 
 

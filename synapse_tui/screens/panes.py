@@ -11,7 +11,7 @@ from textual.widgets import Input
 from synapse_tui.actions import ARRANGING
 from synapse_tui.errors import ConfigError
 from synapse_tui.language import tr
-from synapse_tui.settings.schema import words_for
+from synapse_tui.widgets.deck import CUSTOM, layout_name
 from synapse_tui.widgets.layout import (
     DIRECTIONS,
     LAYOUTS,
@@ -73,19 +73,21 @@ class PaneActions:
     def action_set_layout(self, layout: str) -> None:
         self._main.leave_board()
         self._deck.use(layout)
-        self._app.notice(f"layout: {words_for('tui.layout', self._deck.arrangement)}")
+        self._app.notice(f"layout: {layout_name(self._deck.arrangement)}")
 
     def action_name_layout(self) -> None:
         def name(text: str) -> None:
             self._deck.save_as(text)
-            self._app.notice(f"layout: {text}, saved with this session")
+            self._app.notice(f"layout: {layout_name(text)}, saved with this session")
 
         now = self._deck.arrangement
-        self._at_panes(self._app.ask, NameLayout(now if now in self._deck.layouts else "", name))
+        self._at_panes(
+            self._app.ask, NameLayout(now if now in self._deck.layouts and now != CUSTOM else "", name)
+        )
 
     def action_delete_layout(self, layout: str) -> None:
         self._deck.forget(layout)
-        self._app.notice(f"the layout {layout} is deleted")
+        self._app.notice(f"the layout {layout_name(layout)} is deleted")
 
     def action_zoom(self, agent_id: str = "") -> None:
         self._main.go_to(agent_id or self._main.active)

@@ -20,6 +20,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from synapse_tui.language import tr
+from synapse_tui.settings.schema import words_for
 
 from . import layout as trees
 from .error_handling import FaultTolerant
@@ -36,6 +37,11 @@ EMPTY_WIDTH = 76  # wrapping width of the text in an empty deck
 
 def as_layout(name: str) -> Layout:
     return next((each for each in LAYOUTS if each == name), "tabs")
+
+
+def layout_name(layout: str) -> str:
+    """Return what a layout is called; those of the user have their own names."""
+    return tr(CUSTOM) if layout == CUSTOM else words_for("tui.layout", layout)
 
 
 class _Tiling(TextualLayout):

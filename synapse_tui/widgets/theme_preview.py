@@ -39,7 +39,7 @@ class ThemePreview(Static):
             Content.assemble(("│ ", "$line"), row, (" │", "$line"))
             for row in [*rows, line(width, []), line(width, _CODE), *changes]
         ]
-        title = tr(" so it looks ")
+        title = tr(" preview ")
         top = (("╭─", "$line"), (title, "$faint"), ("─" * max(width - cell_len(title) + 1, 0) + "╮", "$line"))
         bottom = Content.styled(f"╰{'─' * (width + 2)}╯", "$line")
         return Content("\n").join([Content.assemble(*top), *framed, bottom])

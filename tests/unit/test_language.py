@@ -40,9 +40,10 @@ from synapse_tui.screens.settings import problem_lines, sentence_row
 from synapse_tui.sessions.client import Ended
 from synapse_tui.sessions.places import SessionPlace
 from synapse_tui.settings.files import SettingEntry, survey
-from synapse_tui.settings.schema import SCHEMA
+from synapse_tui.settings.schema import SCHEMA, words_for
 from synapse_tui.terminal import Terminal
 from synapse_tui.widgets.agent_rows import changed
+from synapse_tui.widgets.deck import layout_name
 from synapse_tui.widgets.text import wrapped_line  # also teaches Textual
 from synapse_tui.wording import standing_words
 from tests.command_line import Result, call
@@ -171,6 +172,15 @@ def test_parts() -> None:
 def command(folder: Path, *words: str) -> Result:
     environ = {"HOME": str(folder), "PATH": os.environ["PATH"], "SYNAPSE_TEST_LOCALE": "ja_JP.UTF-8"}
     return call("synapse", *words, environ=environ, folder=folder)
+
+
+@pytest.mark.usefixtures("japanese")
+def test_layouts_are_called_by_their_japanese_names() -> None:
+    assert [layout_name(each) for each in ("custom", "tabs", "mine")] == [
+        "カスタム",
+        words_for("tui.layout", "tabs"),
+        "mine",
+    ]
 
 
 @pytest.mark.usefixtures("japanese")
