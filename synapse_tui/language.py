@@ -261,7 +261,8 @@ class Catalogue:
     def _with_hint(self, text: str) -> str | None:
         """Translate an error that is followed by its hint in parentheses, if both are known."""
         message, _opening, rest = text.rpartition(" (")
-        hint = self._texts.get(rest.removesuffix(")")) if message and rest.endswith(")") else None
+        is_sentence = message and " " in rest and rest.endswith(")")
+        hint = self._texts.get(rest.removesuffix(")")) if is_sentence else None
         said = self.translate(message) if hint is not None else message
         return f"{said} ({hint})" if said != message else None
 

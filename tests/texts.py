@@ -33,7 +33,8 @@ SPOKEN = {  # the functions that translate, and which of their arguments (None: 
     "BadParameter": (0,),
     "confirm": (0,),
     "fail": (0,),
-    "show_list": (3,),
+    "show_table": (0,),
+    "show_list": (1, 3),
     "section": (0,),
     "ClickException": (0,),
     "_row": (0,),
@@ -235,6 +236,10 @@ class _Reader:
                     yield from self.templates(argument)
             elif isinstance(node, ast.ClassDef):
                 yield from self._of_class(node)
+            elif isinstance(node, ast.Assign):
+                for name, value in _assigned([node]):
+                    if name == "heads":  # of a table
+                        yield from self.templates(value)
             elif isinstance(node, ast.FunctionDef) and _is_command(node):
                 yield from paragraphs(ast.get_docstring(node) or "")
 

@@ -13,6 +13,7 @@ import click
 
 from synapse_tui.addresses import fold, identity_of, is_identity
 from synapse_tui.errors import AgentNotFound, SessionError, SynapseError
+from synapse_tui.language import tr
 from synapse_tui.paths import UserPaths, find_project, shipped_profiles, tilde
 from synapse_tui.registry import Registry, RegistryEntry
 from synapse_tui.wording import state_word
@@ -78,7 +79,7 @@ def _record_row(record: RegistryEntry, project: str) -> tuple[str, ...]:
         record.agent_id + mark,
         record.agent_type,
         record.name,
-        state_word(record.status),
+        tr(state_word(record.status)),
         str(record.port),
         folder,
     )

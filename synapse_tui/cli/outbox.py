@@ -27,13 +27,16 @@ from synapse_tui.errors import (
     SynapseError,
     TaskNotFound,
 )
+from synapse_tui.language import tr
 from synapse_tui.model import Parked
+from synapse_tui.wording import standing_words
 
 from .caller import Caller
 from .commands import Command, did_you_mean, json_option
 from .completion import complete_agents, complete_tasks, offering
 from .config import Layers
 from .output import end_with, error_json, fail, note, one_line, plain, show, show_json, show_table
+from .sending import receipt
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -286,7 +289,10 @@ class RemoteOutboxes:
             note("no matching messages")
 
     def _show_list(self) -> None:
-        rows = [_row(agent.agent_id, message, status_of(message)) for agent, message in self.waiting]
+        rows = [
+            _row(agent.agent_id, message, standing_words(status_of(message)))
+            for agent, message in self.waiting
+        ]
         rows += [_row(each.addressee.agent_id, _kept_json(each), _kept_status(each)) for each in self.kept]
         heads = ("AGENT", "#", "TASK", "FROM", "P", "STATUS", "TEXT")
         show_table(heads, rows, shrinking=("FROM", "STATUS", "TEXT"))
@@ -296,10 +302,10 @@ class RemoteOutboxes:
     def _show_done(self) -> None:
         for agent, task in self.done:
             place = self.places.get(task.task_id)
-            where = f", now at place {place}" if place else ""
-            show(f"{agent.agent_id}: {task.status} (task {task.task_id[:8]}){where}")
+            where = tr(f", now at place {place}") if place else ""
+            show(f"{receipt(agent.agent_id, task)}{where}")
         for kept in self.canceled:
-            show(f"{kept.addressee}: {kept.task.state.value} (task {kept.task.short_id})")
+            show(tr(f"{kept.addressee}: {kept.task.state.value} (task {kept.task.short_id})"))
 
     def _json(self, *, listed: bool) -> object:
         rows: list[dict[str, Any]] = [
@@ -465,7 +471,7 @@ def _kept_json(kept: Undelivered) -> dict[str, Any]:
 
 def _kept_status(kept: Undelivered) -> str:
     who = f"'{kept.addressee.called}'" if kept.addressee.called else "agent"
-    return f"kept: {who} is not open" + (f"; {kept.task.reason}" if kept.uncertain else "")
+    return tr(f"kept: {who} is not open") + (f"; {tr(kept.task.reason)}" if kept.uncertain else "")
 
 
 def _names(kept: Undelivered) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Output and exit codes of commands: stdout is data, stderr is narration; all exit codes are set here.
 
-Data is the same everywhere; narration is in the language of the person.
+JSON is the same everywhere; narration, headings, states and receipts are in the language of the person.
 """
 
 from __future__ import annotations
@@ -254,7 +254,10 @@ def show_table(
     Columns whose headers are in `shrinking` are truncated if the terminal is too narrow.
     """
     # A name may contain a line break; a row is one line nevertheless.
-    table = [tuple(heads), *(tuple(plain(cell.translate(_IN_A_LINE)) for cell in row) for row in rows)]
+    table = [
+        tuple(map(tr, heads)),
+        *(tuple(plain(cell.translate(_IN_A_LINE)) for cell in row) for row in rows),
+    ]
     widths = [max(cells(row[at]) for row in table) for at in range(len(heads))]
     _shrink(widths, [at for at, head in enumerate(heads) if head in shrinking])
     for row in table:

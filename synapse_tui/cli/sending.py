@@ -391,7 +391,7 @@ class _Delivery:
             else (lambda task, seconds: self._with_follow_up(client.call(theirs, calls.wait(task, seconds)))),
             alive=lambda: order.caller.lives(self._target.agent_id),
             timeout=timeout,
-            report=lambda status: note(f"{self._who}: {status} ({ids_of(given)})"),
+            report=lambda status: note(f"{self._who}: {status} {ids_of(given)}"),
             progress=(lambda: self._with_follow_up(client.call(theirs, calls.task(given.task_id))))
             if own
             else None,
@@ -649,12 +649,13 @@ def report(outcome: SendResult, *, waiting: bool, alone: bool) -> None:
 
 
 def receipt(who: str, task: PeerTask) -> str:
-    return f"{who}: {task.status} ({ids_of(task)})"
+    return f"{who}: {standing_words(task.status)} {ids_of(task)}"
 
 
 def ids_of(task: PeerTask) -> str:
-    which = f"message {task.follow_up.task_id[:8]}, " if task.follow_up else ""
-    return f"{which}task {task.task_id[:8]}"
+    task_id = task.task_id[:8]
+    message_id = task.follow_up.task_id[:8] if task.follow_up else ""
+    return tr(f"(message {message_id}, task {task_id})" if message_id else f"(task {task_id})")
 
 
 def report_json(outcomes: Sequence[SendResult], *, array: bool) -> None:

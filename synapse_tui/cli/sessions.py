@@ -171,7 +171,7 @@ def ls_command(as_json: bool) -> None:
     sessions = running_sessions()
     rows = []
     for session in sessions:
-        attached = "yes" if session.info.get("attached") else "no"
+        attached = tr("yes") if session.info.get("attached") else tr("no")
         rows.append((session.place.name, str(session.place.project), _agents(session), attached))
     data = [_as_json(session) for session in sessions]
     nothing = tr("no sessions are running; 'synapse-tui' starts one")
@@ -180,10 +180,10 @@ def ls_command(as_json: bool) -> None:
 
 def _agents(session: RunningSession) -> str:
     if not session.info:
-        return "(does not answer)"
+        return tr("(does not answer)")
     agents = session.info.get("agents", [])
-    words = (f"{agent.get('name') or agent['agent_id']} {state_word(agent['state'])}" for agent in agents)
-    return ", ".join(words) or "none"
+    words = (f"{agent.get('name') or agent['agent_id']} {tr(state_word(agent['state']))}" for agent in agents)
+    return ", ".join(words) or tr("none")
 
 
 def _as_json(session: RunningSession) -> dict[str, object]:

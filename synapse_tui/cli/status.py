@@ -12,6 +12,7 @@ import click
 from synapse_tui.a2a import calls
 from synapse_tui.addresses import Address
 from synapse_tui.errors import SynapseError
+from synapse_tui.language import tr
 from synapse_tui.wording import duration, moment, since, state_word, time_of
 
 from .caller import Caller
@@ -105,9 +106,9 @@ def row(who: str, answer: Mapping[str, Any]) -> tuple[str, ...]:
     reason = _text(why, "detail") or _text(why, "rule")
     return (
         who,
-        state_word(_text(answer, "status")),
+        tr(state_word(_text(answer, "status"))),
         since(_number(why, "seconds")) if why else "",
-        one_line(reason, TEXT_CELLS),
+        one_line(tr(reason), TEXT_CELLS),
         one_line(_waiting(outbox), TEXT_CELLS),
     )
 
@@ -197,7 +198,7 @@ def _passage(passage: Mapping[str, Any], now: datetime) -> str:
 
 def _waiting(outbox: Mapping[str, Any]) -> str:
     waiting, unread = int(_number(outbox, "waiting")), int(_number(outbox, "unread"))
-    parts = [f"{waiting}: {_text(outbox, 'reason')}"] if waiting else []
+    parts = [f"{waiting}: {tr(_text(outbox, 'reason'))}"] if waiting else []
     return ", ".join([*parts, *([f"{unread} unread"] if unread else [])])
 
 

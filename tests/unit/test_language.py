@@ -18,8 +18,10 @@ import pytest
 from textual.content import Content
 
 from synapse_tui import language
+from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.a2a.external.transport import problem_of
 from synapse_tui.cli.output import cells
+from synapse_tui.cli.sending import receipt
 from synapse_tui.cli.sessions import _report_end
 from synapse_tui.dummy.app import DummyApp, JsonLinesFile, parse_options
 from synapse_tui.dummy.composer import DummyComposer
@@ -32,6 +34,7 @@ from synapse_tui.keymap import Keymap
 from synapse_tui.language import Catalogue, breakable, parts_of
 from synapse_tui.messages.records import Change
 from synapse_tui.model import AgentState, DeliveryState, TaskState
+from synapse_tui.registry import Registry, RegistryEntry
 from synapse_tui.screens.application import help_text
 from synapse_tui.screens.messages import timeline_text
 from synapse_tui.screens.new_agent import profile_row
@@ -226,6 +229,27 @@ def test_the_line_after_detaching_is_japanese(
 )
 def test_the_state_of_a_message_is_japanese_with_its_reason(status: str, said: str) -> None:
     assert language.tr(f"ada: {standing_words(status)} (task b138e630)") == f"ada: {said} (タスク b138e630)"
+
+
+@pytest.mark.usefixtures("japanese")
+def test_a_receipt_is_japanese() -> None:
+    task = PeerTask("7fddb907" * 4, delivery="held", reason="permission dialog open")
+    assert receipt("leo", task) == "leo: 保留: 許可の確認が開いています (タスク 7fddb907)"
+    followed = replace(task, follow_up=replace(task, task_id="b138e630" * 4))
+    assert receipt("leo", followed).endswith(" (メッセージ b138e630、タスク 7fddb907)")
+
+
+@pytest.mark.usefixtures("japanese")
+def test_a_table_is_japanese_and_its_json_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = RegistryEntry(
+        "synapse-dummy-8300", "dummy", 8300, "http://127.0.0.1:8300", 1, status="PROCESSING"
+    )
+    monkeypatch.setattr(Registry, "list", lambda _self: [entry])
+    heads, row = command(tmp_path, "list", "--all").out.splitlines()
+    assert heads.split() == ["ID", "種類", "名前", "状態", "ポート", "フォルダー"]
+    assert "作業中" in row
+    (data,) = json.loads(command(tmp_path, "list", "--all", "--json").out)
+    assert data["status"] == "PROCESSING"
 
 
 @pytest.mark.usefixtures("japanese")
