@@ -72,19 +72,22 @@ class NewAgentActions:
         self._keyboard.drop()
         self._app.ask(launcher, self.open_soon)
 
-    def open_soon(self, specs: Sequence[AgentSpec]) -> None:
+    def open_soon(self, specs: Sequence[AgentSpec], layout: str = "") -> None:
         """Open agents in a worker; keys typed meanwhile are queued for the first one."""
-        self._app.spawn(self._keyboard.expecting(self.open_all(specs)))
+        self._app.spawn(self._keyboard.expecting(self.open_all(specs, layout=layout)))
 
     async def _open(self, spec: AgentSpec) -> str:
         columns, lines = self._main.deck.terminal_size()
         session = await self._host.open(spec, columns=columns, lines=lines)
         return session.agent_id
 
-    async def open_all(self, specs: Sequence[AgentSpec], not_started: Sequence[NotStarted] = ()) -> None:
+    async def open_all(
+        self, specs: Sequence[AgentSpec], not_started: Sequence[NotStarted] = (), *, layout: str = ""
+    ) -> None:
         """Open agents one by one; those that fail do not stop the others.
 
-        They are reported together, with those that did not start before.
+        They are reported together, with those that did not start before. The layout, if any, is set as soon
+        as one of them is open.
         """
         failed = list(not_started)
         self._main.expect(specs)
@@ -96,6 +99,10 @@ class NewAgentActions:
                 except SynapseError as error:
                     failed.append(NotStarted(spec, error, partial(self._start, spec)))
                     self._main.expect(specs[number:])
+                else:
+                    if layout:
+                        self._app.perform("set_layout", layout)
+                    layout = ""
             await self._drawn()
         finally:
             self._main.expect(())

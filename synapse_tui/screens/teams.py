@@ -61,9 +61,7 @@ class TeamActions:
         self._start(team)
 
     def _start(self, team: Team) -> None:
-        if team.layout:
-            self._app.perform("set_layout", team.layout)
-        self._new_agents.open_soon(team.agents)
+        self._new_agents.open_soon(team.agents, team.layout)
 
     def action_save_team(self) -> None:
         async def save(name: str) -> tuple[str, list[str]]:

@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from synapse_tui.app import SynapseApp
+from synapse_tui.errors import PortsExhausted
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths
 from synapse_tui.screens.dialog import Pick
@@ -68,6 +69,18 @@ async def test_a_team_of_the_project_opens_once_its_content_is_trusted(host: Fak
         assert not Teams(host.project, host.paths).find("mine").untrusted
         app.perform("open_team", "mine")
         await until(lambda: len(host.agents) == 5)
+
+
+async def test_a_team_of_which_no_agent_starts_leaves_the_layout_alone(host: FakeHost) -> None:
+    async with asked(host) as (app, _pilot):
+        before = app.main.deck.arrangement
+        assert before != "columns"
+        host.fail["open"] = PortsExhausted("no port is free in 8100-8109", "close an agent")
+        app.screen.dismiss(True)
+        await until(lambda: "ann, codex did not start: no port is free" in notices(app))
+        assert app.main.deck.arrangement == before
+        assert notices(app).count("did not start") == 1
+        assert "layout" not in notices(app)
 
 
 async def test_without_consent_nothing_opens(host: FakeHost) -> None:
