@@ -115,28 +115,54 @@ def breakable(text: str) -> Iterator[str]:
         yield part
 
 
-_FEW = 3  # wide characters that stand on a last row by themselves only if they must
+_FEW = 5  # wide characters that stand on a last row by themselves only if they must
+_FEWER = 3  # of those, as many as may be the end of a verb
 
 
 def last_break(text: str, start: int, end: int) -> int:
     """Return where the last row of a wrapped text begins, if that before it begins at `start`.
 
-    Where it would be one to three wide characters, as of the end of a verb, their phrase goes along. A phrase
-    begins where kana are followed by another script, and after a comma or a blank.
+    Where it would be a few wide characters, as of the end of a verb, phrases before it go along until it has
+    more. A phrase begins where kana are followed by another script, and after a comma or a blank.
     """
     rest = text[end:].rstrip().rstrip(CLOSING + ":")
-    if not 0 < len(rest) <= _FEW or not all(map(_is_wide, text[end - 1] + rest)):
+    if not 0 < len(rest) <= _FEW or not all(map(_is_wide, rest)):
         return end
-    least = start + len(rest) + 1  # from here on, all of it has room on the last row
-    for at in range(end - 1, least, -1):
-        before, char = _script(text[at - 1]), _script(text[at])
-        if char not in (before, "") and before and (char != "hiragana" or before == "sign"):
-            return at
-    few = _FEW + 1 - len(rest)  # that many more at least
+    room = _cells(text[start:end]) - _cells(text[end:].rstrip())
+    found = end
+    for at in range(end - 1, start, -1):
+        room -= 1 + _is_wide(text[at])
+        if room < 0:
+            break
+        if _begins_phrase(text, at):
+            found = at
+            if end - at + len(rest) > _FEW:
+                return at
+    if found < end or len(rest) > _FEWER:
+        return found
+    if not _is_wide(text[end - 1]):
+        return end
+    few = _FEWER + 1 - len(rest)  # that many more at least
     for at in (end - max(few, 2), end - few, end - few - 1):
-        if at > least and text[at] not in CLOSING and all(map(_is_hiragana, text[at:end])):
+        fits = at > start and _cells(text[at:].rstrip()) <= _cells(text[start:end])
+        if fits and text[at] not in CLOSING and all(map(_is_hiragana, text[at:end])):
             return at
     return end
+
+
+def _begins_phrase(text: str, at: int) -> bool:
+    before, char = _script(text[at - 1]), _script(text[at])
+    if not before or char == before or text[at] in CLOSING or text[at] == " ":
+        return False
+    if not char:  # a name, a number or a key, and what opens a quotation
+        return (text[at] in _OPENING and _is_wide(text[at])) or (
+            text[at - 1] == " " and _is_wide(text[at - 2])
+        )
+    return char != "hiragana" or before == "sign"
+
+
+def _cells(text: str) -> int:
+    return sum(1 + _is_wide(char) for char in text)
 
 
 def _is_wide(char: str) -> bool:

@@ -523,6 +523,8 @@ def test_no_setting_is_cut_in_japanese() -> None:
 
 
 LONE = re.compile("[\u3041-\u3096]{1,3}[。、:]?")
+FEW = re.compile("[\u3041-\u30fa\u4e00-\u9fff]{1,5}[。、:]?")
+PHRASE = re.compile("[\u3041-\u3096、][\u30a1-\u30fa\u4e00-\u9fff]")
 
 
 def test_no_last_row_is_the_end_of_a_verb_alone() -> None:
@@ -536,6 +538,9 @@ def test_no_last_row_is_the_end_of_a_verb_alone() -> None:
             content = [str(row).rstrip() for row in Content(text).wrap(width)]
             for *_, above, last in (each for each in (rows, content) if len(each) > 1):
                 assert not (LONE.fullmatch(last) and wide.search(above)), (above, last)
+                phrases = (above[begins.start() + 1 :] for begins in PHRASE.finditer(above))
+                fits = any(cells(phrase + last) <= cells(above) for phrase in phrases)
+                assert not (FEW.fullmatch(last) and wide.search(above) and fits), (above, last)
 
 
 @pytest.mark.usefixtures("japanese")
