@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -162,6 +163,12 @@ def tilde(folder: str) -> str:
     home = os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises if there is none
     short = "~" + folder[len(home) :] if folder == home or folder.startswith(home + "/") else folder
     return "".join(letter if letter.isprintable() or letter == "\u3000" else " " for letter in short)
+
+
+def with_tilde(text: str) -> str:
+    """Show the home folder as `~` wherever a text names it."""
+    home = re.escape(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises if there is none
+    return re.sub(rf"(?<![\w/.~-]){home}(?![\w.-])", "~", text)
 
 
 FOLDER = ".synapse"

@@ -30,6 +30,7 @@ from synapse_tui.language import name_list, tr
 from synapse_tui.messages.recovery import kept_text
 from synapse_tui.model import AgentState, Task
 from synapse_tui.widgets.fit import pad, shorten
+from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.states import state_mark
 from synapse_tui.widgets.text import one_line, plural, printable
 from synapse_tui.widgets.views import AgentView, calling, in_words, party
@@ -228,7 +229,7 @@ def explanation(session: AgentSession, now: datetime, labels: Mapping[str, str])
     about = [
         ("process", process),
         *([("opened by", name_list(session.opened_by))] if session.opened_by else []),
-        ("folder", str(session.cwd)),
+        ("folder", short_path(session.cwd)),
         ("address", f"@{session.agent_id}  {session.endpoint}"),
     ]
 

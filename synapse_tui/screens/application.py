@@ -98,8 +98,7 @@ class ApplicationActions:
         if not problems:
             self._app.notice("all profiles are valid")
             return
-        text = "\n\n".join(describe(problem) for problem in problems)
-        self._app.ask(Report(tr("Profile problems"), Content(text)))
+        self._app.ask(Report(tr("Profile problems"), Content(describe(*problems))))
 
     # Files of the project
 

@@ -28,6 +28,7 @@ from textual.widgets.option_list import Option
 from synapse_tui.actions import Place
 from synapse_tui.errors import SynapseError
 from synapse_tui.language import tr
+from synapse_tui.paths import with_tilde
 from synapse_tui.widgets.error_handling import FaultTolerant, Reporter
 from synapse_tui.widgets.option_lists import Check, Choices
 from synapse_tui.widgets.painting import DimScreen, WholeCompositor
@@ -531,10 +532,16 @@ class Report(Dialog[None]):
         self.query_one(".body").styles.max_height = max(LEAST_ROWS, height - FRAME_ROWS - finds)
 
 
-def describe(error: Exception) -> str:
-    if isinstance(error, SynapseError):
-        return f"{tr(error.message)}\n{tr(error.hint)}" if error.hint else tr(error.message)
-    return tr(f"unexpected: {error!r}")
+def describe(*errors: Exception) -> str:
+    """Say what went wrong and what to do, each hint once, below the errors that have it."""
+    found: dict[str, list[str]] = {}
+    for error in errors:
+        if isinstance(error, SynapseError):
+            found.setdefault(tr(error.hint), []).append(tr(error.message))
+        else:
+            found.setdefault("", []).append(tr(f"unexpected: {error!r}"))
+    parts = ["\n".join(filter(None, (*messages, hint))) for hint, messages in found.items()]
+    return with_tilde("\n\n".join(parts))
 
 
 def label(text: str, classes: str = "label", name: str | None = None) -> Label:

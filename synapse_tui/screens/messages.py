@@ -29,7 +29,7 @@ from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.pane import LastMessage
 from synapse_tui.widgets.states import Mark, delivery_mark, step_mark
 from synapse_tui.widgets.text import answer_words, one_line, plural, printable, wrapped
-from synapse_tui.widgets.views import commands_of, named, party, proof
+from synapse_tui.widgets.views import commands_of, named, proof
 from synapse_tui.wording import moment, standing_words
 
 from .composer import Composer, Draft, Recipient, last_lines, recipients
@@ -531,9 +531,8 @@ class MessageDetail(Dialog[str]):
         steps: Callable[[str], Awaitable[Sequence[Change]]],
         now: Callable[[], datetime],
     ) -> None:
-        super().__init__(f"{party(task.sender.sender_id, labels)} → {party(task.target, labels)}")
+        super().__init__(parties(task, labels))
         self.message = task
-        self._labels = labels
         self._read_steps = steps
         self._now = now
         self._timeline: Callable[[int], Content] = no_text
@@ -543,7 +542,7 @@ class MessageDetail(Dialog[str]):
 
         answer = "\n\n---\n\n".join(printable(artifact_words(each)) for each in self.message.artifacts)
         with VerticalScroll(classes="body"):
-            yield Static(detail_text(self.message, self._labels), id="detail", markup=False)
+            yield Static(detail_text(self.message), id="detail", markup=False)
             if answer:
                 yield Static(
                     Content.styled(f"\n{_answer_head(*self.message.artifacts)}", "bold $accent"), markup=False
@@ -582,7 +581,7 @@ class MessageDetail(Dialog[str]):
     def update(self, task: Task) -> None:
         before = self._choices(), self.message.artifacts
         self.message = task
-        self.query_one("#detail", Static).update(detail_text(task, self._labels))
+        self.query_one("#detail", Static).update(detail_text(task))
         self._read()
         if (self._choices(), task.artifacts) != before:
             self.refresh(recompose=True)
@@ -595,16 +594,19 @@ class MessageDetail(Dialog[str]):
         self.dismiss(button if button in self._choices() else None)
 
 
-def detail_text(task: Task, labels: Mapping[str, str]) -> Content:
-    mark = delivery_mark(task)
-    sender = f"{named(task.sender.sender_id, labels)}{proof(task.sender)}"
+def parties(task: Task, labels: Mapping[str, str]) -> str:
+    return f"{named(task.sender.sender_id, labels)} → {named(task.target, labels)}"
+
+
+def detail_text(task: Task) -> Content:
+    mark, unverified = delivery_mark(task), proof(task.sender).strip()
     parts: list[tuple[str, str]] = [
         (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}"),
         (f"  {tr(printable(task.reason))}\n" if task.reason else "\n", f"${mark.colour}"),
         (tr(f"priority {task.priority} · task {task.short_id} · "), "$muted"),
         (f"{task.created_at.astimezone():%H:%M:%S}", "$muted"),
         (tr(f" · continues task {task.follows[:8]}") if task.follows else "", "$muted"),
-        (tr(f"\nfrom {sender} to {named(task.target, labels)}\n\n"), "$muted"),
+        (f"\n{unverified}\n\n" if unverified else "\n\n", "$muted"),
         *asked(task),
     ]
     return Content.assemble(*parts)

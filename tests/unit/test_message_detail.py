@@ -10,7 +10,7 @@ import pytest
 from synapse_tui.content import Artifact, Part, TaskMessage
 from synapse_tui.model import USER, DeliveryState, Task, TaskState
 from synapse_tui.screens import messages
-from synapse_tui.screens.messages import FAILED, MessageProgress, detail_text, summary
+from synapse_tui.screens.messages import FAILED, MessageProgress, detail_text, parties, summary
 from synapse_tui.widgets.states import Mark, delivery_mark
 from synapse_tui.widgets.views import named
 
@@ -72,16 +72,16 @@ def test_the_conversation_and_what_is_no_text_are_shown() -> None:
 
 def test_a_message_that_waits_is_not_called_submitted() -> None:
     for delivery, word in ((DeliveryState.QUEUED, "○ queued\n"), (DeliveryState.HELD, "║ held\n")):
-        shown = detail_text(task(delivery=delivery), {}).plain
+        shown = detail_text(task(delivery=delivery)).plain
         assert shown.startswith(f"{word}priority 3 · task 01234567 · ")
         assert "submitted" not in shown
-    given = detail_text(task(delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING), {}).plain
+    given = detail_text(task(delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING)).plain
     assert given.startswith("→ working\n")
 
 
 def test_who_writes_to_whom_is_said_by_name_and_kind() -> None:
     labels = {"synapse-dummy-8190": "alice"}
-    assert "from you to alice (dummy)\n" in detail_text(task(), labels).plain
-    assert "from you to dummy-8190\n" in detail_text(task(), {}).plain
+    assert (parties(task(), labels), parties(task(), {})) == ("you → alice (dummy)", "you → dummy-8190")
+    assert "alice" not in detail_text(task()).plain, "its title says so"
     assert named("build-bot", labels) == "build-bot", "no agent of ours, so no kind is known"
     assert named("synapse-dummy-8191", {"synapse-dummy-8191": "dummy-8191"}) == "dummy-8191"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.paths import tilde
+from synapse_tui.paths import tilde, with_tilde
 from synapse_tui.process_times import pid_namespace, process_start
 from synapse_tui.registry import Registry, RegistryEntry, is_live
 from tests.work import work
@@ -284,3 +284,16 @@ def test_a_folder_is_recorded_as_it_is(registry: Registry, path: str) -> None:
     (found,) = registry.list()
     assert found.working_dir == found.project == made.working_dir == path
     assert found.address(path).local
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("git failed in /home/me/code: no", "git failed in ~/code: no"),
+        ("'/home/me' and /home/me/a", "'~' and ~/a"),
+        ("/home/men, /x/home/me/a and /home/me.old", "/home/men, /x/home/me/a and /home/me.old"),
+    ],
+)
+def test_the_home_folder_is_short_in_a_text(text: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    assert with_tilde(text) == shown
