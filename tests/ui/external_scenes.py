@@ -40,7 +40,7 @@ def talk(host: FakeHost, alias: str = "docs") -> None:
     codex = Sender("synapse-codex-8120", "codex", verified=True)
     failed = conversation.begin("and the parser?", codex, expected=True)
     conversation.apply(failed.id, TaskUpdate("r2", "c1", TaskState.WORKING))
-    conversation.fail(failed.id, "https://echo.example broke off: it is not known whether it arrived")
+    conversation.fail(failed.id, "https://echo.example did not answer in time (is the agent running?)")
     asked = conversation.begin("写真のテストを書いてください", USER, expected=False)
     question = said("Which framework: pytest or unittest?")
     conversation.apply(asked.id, TaskUpdate("r3", "c1", TaskState.INPUT_REQUIRED, question))
