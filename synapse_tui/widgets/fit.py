@@ -19,6 +19,7 @@ from synapse_tui.language import tr
 Cut = Literal["end", "middle", "start"]
 ELLIPSIS = "…"
 WAY_OUT = "Esc"
+LEAVE = "escape"  # the target of a way out, whichever key it has
 
 
 def shorten(text: str, width: int, cut: Cut = "end") -> str:
@@ -99,6 +100,10 @@ class Hint(NamedTuple):
     target: str = ""
 
     @property
+    def leads_out(self) -> bool:
+        return self.key == WAY_OUT or self.target == LEAVE
+
+    @property
     def pieces(self) -> list[Piece]:
         key = [Piece(self.key, "bold $accent", self.target), Piece(" ", "$muted", self.target)]
         return [*(key if self.key else ()), Piece(tr(self.word), "$muted", self.target)]
@@ -108,7 +113,7 @@ def hint_row(hints: Iterable[Hint], width: int, gap: int = 2) -> list[Piece]:
     """Return the hints that fit, whole ones only, beginning with the first; the way out in any case."""
     kept = list(hints)
     while kept and width_of(row := _side_by_side(kept, gap)) > width:
-        others = [at for at, hint in enumerate(kept) if hint.key != WAY_OUT]
+        others = [at for at, hint in enumerate(kept) if not hint.leads_out]
         del kept[others[-1] if others else -1]
     return row if kept else []
 

@@ -11,7 +11,7 @@ from synapse_tui.errors import PortsExhausted
 from synapse_tui.model import DEMO_AGENTS, AgentSpec, AgentState, DeliveryState, TaskState
 from synapse_tui.widgets.fit import Hint
 from synapse_tui.widgets.tour import TourKeys
-from tests.ui.app_kit import running, text_of, until
+from tests.ui.app_kit import LEADER, running, text_of, until
 from tests.ui.fakes import FakeHost, FakeSession
 
 
@@ -46,6 +46,20 @@ async def opened(app, host):
     pair = agents(host)
     await shows(app, "Let one write to the other", "Space type it for me")
     return pair
+
+
+async def test_a_low_and_narrow_window_keeps_the_way_out():
+    host = FakeHost()
+    async with start(host, (44, 14)) as (app, pilot):
+        app.tour.clock = itertools.count(1000).__next__
+        await shows(app, "Let one write to the other", "^] . end the tour")
+        alice, _bob = agents(host)
+        await shows(app, "Space type it for me", "Esc end the tour")
+        alice.become(AgentState.PROCESSING)
+        app.tour.look()
+        await shows(app, "^] . end the tour")
+        await pilot.press(LEADER, ".")
+        await until(lambda: not app.main.tour_panel.display)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])

@@ -47,6 +47,11 @@ def test_a_row_of_hints_keeps_the_way_out(width, shown):
     assert "".join(piece.text for piece in row) == shown
 
 
+def test_a_way_out_is_one_whichever_key_it_has():
+    row = hint_row([Hint("Enter", "send your line", "enter"), Hint("^] .", "end the tour", "escape")], 20)
+    assert "".join(piece.text for piece in row) == "^] . end the tour"
+
+
 pieces = st.lists(
     st.builds(
         Piece,
