@@ -18,12 +18,13 @@ compiled = pytest.mark.skipif(
     core.scan is None, reason="the core is not compiled: pip install -e . with a C compiler"
 )
 
-SECONDS = 120
+LONG = pytest.mark.timeout(900)  # seconds; half a minute of a processor of its own
 MANY, FEW = 400, 80
 
 
 @compiled
 @pytest.mark.slow
+@LONG
 def test_both_show_the_same() -> None:
     plain = states(1001, MANY, SYNAPSE_TUI_PURE="1")
     for number, ((source, terminal), expected) in enumerate(zip(cases(1001), plain, strict=False)):
@@ -34,20 +35,20 @@ def test_both_show_the_same() -> None:
 
 @compiled
 @pytest.mark.slow
+@LONG
 def test_the_core_in_plain_python_passes_the_same_tests() -> None:
     here = Path(__file__)
     options = ["-q", "-n", "0", "-p", "no:cacheprovider", f"--ignore={here}"]
     command = [sys.executable, "-m", "pytest", *options, str(here.parent)]
     environment = os.environ | {"SYNAPSE_TUI_PURE": "1"}
     environment.pop("PYTEST_XDIST_WORKER", None)
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
-    )
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:]
 
 
 @compiled
 @pytest.mark.slow
+@LONG
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 def test_memory_and_arithmetic_are_sound(tmp_path: Path) -> None:
     environment = sanitized(tmp_path)
