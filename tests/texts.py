@@ -23,6 +23,7 @@ CATALOGUES = PRODUCT / "languages"
 SPOKEN = {  # the functions that translate, and which of their arguments (None: all)
     "tr": (0,),
     "note": (0,),
+    "say": (0,),
     "notice": (0,),
     "_subtitle": (0,),
     "refuse": (1,),
@@ -374,6 +375,7 @@ def tables() -> Iterator[str]:
     """Return the texts of the tables that are read at run time."""
     from synapse_tui.actions import ACTIONS, BOARD_KEYS, GROUPS, PLACES
     from synapse_tui.cli.group import TOPICS
+    from synapse_tui.doctor.report import Outcome
     from synapse_tui.settings.schema import AREAS, SCHEMA, own_text
     from tests.profiles import shipped
 
@@ -390,7 +392,7 @@ def tables() -> Iterator[str]:
     yield from (profile.description for profile in shipped().profiles.values())
     for topic, commands in TOPICS.items():
         yield from (topic, *commands.values())
-    yield from (*GROUPS, *AREAS)
+    yield from (*GROUPS, *AREAS, *Outcome)
 
 
 def tables_of_templates() -> Iterator[str]:

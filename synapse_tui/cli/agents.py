@@ -22,7 +22,7 @@ from .caller import Caller
 from .commands import Command, json_option
 from .completion import complete_agents, complete_started, complete_teams
 from .group import profile_names
-from .output import end_with, error_json, fail, note, plain, show, show_json, show_table
+from .output import end_with, error_json, fail, note, plain, say, show, show_json, show_table
 
 if TYPE_CHECKING:
     from synapse_tui.a2a.external.registry import ExternalAgent
@@ -278,7 +278,7 @@ def stop_command(context: click.Context, /, agents: tuple[str, ...], *, every: b
 def _report_stopped(agent_id: str, kept: int, left: Sequence[str]) -> None:
     from synapse_tui.messages.recovery import kept_text
 
-    show(f"stopped {agent_id}")
+    say(f"stopped {agent_id}")
     if kept:
         note(f"{agent_id}: {kept_text(kept)}; see `synapse outbox`")
     if left:
@@ -333,7 +333,7 @@ def continue_command(*, agent: str, as_json: bool) -> None:
     if as_json:
         show_json({"agent_id": target.agent_id, **answer})
     else:
-        show(f"{target.agent_id} goes on")
+        say(f"{target.agent_id} goes on")
 
 
 def find_agents(word: str) -> list[tuple[RunningSession | RegistryEntry, str]]:

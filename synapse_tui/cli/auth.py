@@ -14,6 +14,7 @@ import click
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError, InvalidValue
 from synapse_tui.files import check_safe, private_folder
+from synapse_tui.language import tr
 from synapse_tui.model import INTERRUPT_PRIORITY
 from synapse_tui.settings import load_settings
 from synapse_tui.settings.files import SettingsFile, turn_at
@@ -21,7 +22,7 @@ from synapse_tui.settings.keys import DEFAULT_CEILING, ApiKey, digest_of, read_k
 
 from .caller import Caller
 from .commands import CommandGroup, json_option
-from .output import note, show, show_json, show_table
+from .output import note, say, show_json, show_table
 
 ADMIN = "admin"
 FIRST = "default"
@@ -241,13 +242,13 @@ def status_command(*, as_json: bool) -> None:
         show_json(status)
         return
     required = "yes" if status["enabled"] else "no"
-    show(f"keys are required: {required} ({status['origins']['enabled']})")
+    say(f"keys are required: {required} ({status['origins']['enabled']})")
     exempt = "yes" if status["allow_localhost"] else "no"
-    show(f"the same user on this machine needs no key: {exempt} ({status['origins']['allow_localhost']})")
-    show(f"agents listen on: {', '.join(['127.0.0.1', '[::1]', *status['bind']])} ({status['scheme']})")
+    say(f"the same user on this machine needs no key: {exempt} ({status['origins']['allow_localhost']})")
+    say(f"agents listen on: {', '.join(['127.0.0.1', '[::1]', *status['bind']])} ({status['scheme']})")
     if status["keys"]:
         rows = [
-            (key["name"], "yes" if key["admin"] else "", str(key["max_priority"]), key["hash"])
+            (key["name"], tr("yes") if key["admin"] else "", str(key["max_priority"]), key["hash"])
             for key in status["keys"]
         ]
         show_table(("KEY", "ADMIN", "MAX PRIORITY", "SHA-256"), rows)

@@ -12,6 +12,7 @@ import click
 
 from synapse_tui.errors import ConfigError
 from synapse_tui.files import read_advice, read_regular
+from synapse_tui.language import tr
 from synapse_tui.paths import find_project
 from synapse_tui.settings import Setting, Settings, load_settings
 from synapse_tui.settings.files import Layer, SettingsFile, SettingsFiles, check_place, in_order, parse, shown
@@ -272,7 +273,7 @@ def validate_command(context: click.Context, *, files: tuple[Path, ...], as_json
         show_json([{"message": problem.message, "hint": problem.hint} for problem in problems])
     else:
         for problem in problems:
-            show(f"{problem.message}" + (f"; {problem.hint}" if problem.hint else ""))
+            show(tr(problem.message) + (f"; {tr(problem.hint)}" if problem.hint else ""))
         note("synapse: " + (f"problems: {len(problems)}" if problems else "no problems"))
     if problems:
         context.exit(ExitCode.USAGE.value)

@@ -15,6 +15,7 @@ import click
 
 from synapse_tui.doctor.report import Advice, DoctorReport, Outcome, Result
 from synapse_tui.errors import InvalidValue
+from synapse_tui.language import tr
 from synapse_tui.paths import UserPaths, find_project
 
 from .commands import Command, json_option, stacked
@@ -30,6 +31,7 @@ from .output import (
     one_line,
     padded,
     plain,
+    say,
     show,
     show_json,
     show_table,
@@ -136,7 +138,7 @@ def show_profiles(found: ProfileSet, looks: Sequence[Glance]) -> None:
             profile.name,
             OWNERS[profile.origin],
             " ".join((profile.command, *profile.args)),
-            look.version or ("yes" if look.installed else "-"),
+            look.version or (tr("yes") if look.installed else "-"),
             look.proved or "-",
             "; ".join(look.remarks),
         )
@@ -283,9 +285,10 @@ class CheckProgress:
 
 
 def show_report(report: DoctorReport, *, kept: bool) -> None:
-    proved = f", profile verified with {report.proved}" if report.proved else ""
-    show(f"{report.agent} {report.version or '(version unknown)'}{proved}")
-    rows = [("CHECK", "RESULT", "TIME", "EVIDENCE"), *map(_row, report.results)]
+    proved = tr(f", profile verified with {report.proved}") if report.proved else ""
+    show(f"{report.agent} {report.version or tr('(version unknown)')}{proved}")
+    heads = ("CHECK", "RESULT", "TIME", "EVIDENCE")
+    rows = [tuple(map(tr, heads)), *map(_row, report.results)]
     widths = [max(cells(row[at]) for row in rows) for at in range(3)]
     left = columns() - sum(widths) - 2 * len(widths)
     for row in rows:
@@ -301,25 +304,25 @@ def show_report(report: DoctorReport, *, kept: bool) -> None:
 
 def _row(result: Result) -> tuple[str, str, str, str]:
     seconds = "" if result.verdict.outcome is Outcome.SKIPPED else f"{result.seconds:.1f} s"
-    return (result.check, result.verdict.outcome.value, seconds, one_line(result.verdict.evidence))
+    return (result.check, tr(result.verdict.outcome.value), seconds, one_line(result.verdict.evidence))
 
 
 def _show_advice(report: DoctorReport) -> None:
     place = report.source
     if report.shipped:  # the next installation would overwrite the shipped file
-        place = f"~/.synapse/profiles/{report.agent}.yaml (a copy of {report.source})"
+        place = tr(f"~/.synapse/profiles/{report.agent}.yaml (a copy of {report.source})")
     keyed = [advice for advice in report.advice if advice.key]
     other = [advice for advice in report.advice if not advice.key]
     if keyed:
-        show(f"\nChanges to make in {place}:")
+        say(f"\nChanges to make in {place}:")
         for advice in keyed:
             _show_one(f"{advice.key}: {advice.value}", advice)
     if other:
-        show("\nTo do:")
+        say("\nTo do:")
         for advice in other:
             _show_one(advice.value, advice)
     if not report.failed and report.version and report.proved and report.version != report.proved:
-        show(f"\nNothing failed with this version. Record it in {place}:")
+        say(f"\nNothing failed with this version. Record it in {place}:")
         show(f"  doctor.version: {report.version}")
 
 

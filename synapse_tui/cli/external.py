@@ -24,7 +24,7 @@ from synapse_tui.wording import moment_of
 from .caller import Caller
 from .commands import CommandGroup, TextCommand, json_option
 from .completion import complete_externals
-from .output import WaitTimedOut, end_with, note, plain, show, show_json, show_list
+from .output import WaitTimedOut, end_with, note, plain, say, show, show_json, show_list
 from .sending import (
     Sending,
     SendResult,
@@ -206,7 +206,7 @@ def remove_command(*, alias: str, as_json: bool) -> None:
     if as_json:
         show_json({"agent": agent.as_json()})
     else:
-        show(f"removed @{agent.alias}")
+        say(f"removed @{agent.alias}")
 
 
 def _store() -> ExternalStore:

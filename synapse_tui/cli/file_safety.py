@@ -28,7 +28,7 @@ from .commands import CommandGroup, Function, json_option, limit_option
 from .completion import complete_agents
 from .config import Layers
 from .group import profile_names
-from .output import ExitCode, note, plain, show, show_json, show_list
+from .output import ExitCode, note, plain, say, show, show_json, show_list
 
 if TYPE_CHECKING:
     from synapse_tui.database.location import Location
@@ -73,9 +73,9 @@ def status_command(*, as_json: bool) -> None:
     if as_json:
         show_json(facts)
         return
-    show("file safety is " + ("on" if facts["enabled"] else "off (env.SYNAPSE_FILE_SAFETY_ENABLED)"))
-    show(f"database: {facts['database']}")
-    show(
+    say(f"file safety is {'on' if facts['enabled'] else 'off (env.SYNAPSE_FILE_SAFETY_ENABLED)'}")
+    say(f"database: {facts['database']}")
+    say(
         f"locks: {facts['locks']}, changes: {facts['modifications']}, kept for {facts['retention_days']} days"
     )
 
@@ -135,9 +135,9 @@ def lock_command(
     with project.opened() as safety:
         verdict = safety.acquire_locks(keys, holder, intent=plain(intent)[:500])
         while verdict.lock is not None and not verdict.allowed and (left := until - monotonic()) > 0:
-            held = f"{verdict.lock.file}: {verdict.reason}"
+            held = f"{verdict.lock.file}: locked by {verdict.lock.agent_id}"
             if held != noted:
-                note(f"waiting for {held}")
+                note(f"waiting for {verdict.lock.file}: locked by {verdict.lock.agent_id}")
                 noted = held
             sleep(min(left, _WAIT_SECONDS))
             verdict = safety.acquire_locks(keys, holder, intent=plain(intent)[:500])
@@ -150,7 +150,8 @@ def lock_command(
     elif verdict.lock is not None:
         held, rest = _times(verdict.lock, datetime.now(UTC))
         purpose = f" ({plain(verdict.lock.intent)})" if verdict.lock.intent else ""
-        show(f"{verdict.lock.file}: {verdict.reason} {held} ago{purpose}, expires in {rest}")
+        who = verdict.lock.agent_id
+        say(f"{verdict.lock.file}: locked by {who} {held} ago{purpose}, expires in {rest}")
     if not verdict.allowed:
         context.exit(ExitCode.NOT_TAKEN.value)
 
@@ -323,7 +324,7 @@ def cleanup_command(*, days: int | None, as_json: bool) -> None:
     if as_json:
         show_json({"modifications": modifications, "locks": locks})
     else:
-        show(f"removed {modifications} changes and {locks} locks")
+        say(f"removed {modifications} changes and {locks} locks")
 
 
 @file_safety_command.command(name="debug")

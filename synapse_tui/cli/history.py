@@ -23,7 +23,7 @@ from .caller import Caller
 from .commands import CommandGroup, json_option, limit_option, stacked
 from .completion import complete_agents, complete_tasks
 from .config import Layers
-from .output import confirm, is_interactive, note, one_line, plain, show, show_json, show_table
+from .output import confirm, is_interactive, note, one_line, plain, say, show, show_json, show_table
 
 if TYPE_CHECKING:
     from synapse_tui.database.location import Location
@@ -248,7 +248,7 @@ def cleanup_command(*, days: int | None, dry_run: bool, yes: bool, as_json: bool
     if as_json:
         show_json({"removed": 0 if dry_run else count, "found": count})
     else:
-        show(f"{count} tasks {'would be' if dry_run else 'were'} removed")
+        say(f"{count} tasks {'would be' if dry_run else 'were'} removed")
 
 
 def _list(query: str, limit: int, *, as_json: bool, filters: dict[str, Any]) -> None:

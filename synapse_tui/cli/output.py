@@ -228,6 +228,11 @@ def show(text: str) -> None:
     click.echo(_encodable(text))
 
 
+def say(text: str) -> None:
+    """Print a line of ours on stdout, in the language of the person."""
+    show(tr(text))
+
+
 def show_json(value: object) -> None:
     import json
 

@@ -27,7 +27,7 @@ from .doctor import (
     show_profiles,
 )
 from .editor import edited, save
-from .output import ExitCode, note, note_left_out, show, show_json
+from .output import ExitCode, note, note_left_out, say, show, show_json
 
 if TYPE_CHECKING:
     from synapse_tui.agents.profiles.finding import ProfileSet
@@ -172,7 +172,7 @@ def check_command(
         )
     elif not as_json:
         for fault in faults:
-            show(fault.message)
+            say(fault.message)
         files = "1 file" if len(checked) == 1 else f"{len(checked)} files"
         note(f"synapse: {files}, " + (f"problems: {len(faults)}" if faults else "no problems"))
     if faults:

@@ -14,6 +14,7 @@ import click
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError, InvalidValue
 from synapse_tui.files import private_folder, read_regular, write_advice, write_private
+from synapse_tui.language import tr
 from synapse_tui.paths import IGNORED, find_project, make_project_folder
 from synapse_tui.settings import SCHEMA
 from synapse_tui.settings.files import agents_may_not, parse
@@ -364,4 +365,4 @@ def _show_files(files: Sequence[UntrustedFile], *, trusted: bool, as_json: bool)
 
 
 def _changed(file: UntrustedFile) -> str:
-    return " (changed since you trusted it)" if file.changed else ""
+    return tr(" (changed since you trusted it)") if file.changed else ""

@@ -29,13 +29,14 @@ from synapse_tui.errors import (
     SynapseError,
     TaskNotFound,
 )
+from synapse_tui.language import tr
 from synapse_tui.model import Reply, TaskState
 from synapse_tui.wording import task_word
 
 from .caller import Caller
 from .commands import DefaultedOption, TextCommand, json_option
 from .completion import complete_files, complete_tasks
-from .output import note, one_line, show, show_json, show_list
+from .output import note, one_line, say, show_json, show_list
 from .sending import read_message
 
 STATES = ("completed", "failed", "rejected", "input-required")
@@ -182,7 +183,7 @@ def _list(caller: Caller, *, as_json: bool) -> None:
     tasks = caller.client().call(caller.endpoint, calls.awaiting())
     data = [_json(task) | {"text": _text(task)} for task in tasks]
     rows = [
-        (task.task_id[:8], _owner(task), task_word(task.state, task.delivery), one_line(_text(task), 60))
+        (task.task_id[:8], _owner(task), tr(task_word(task.state, task.delivery)), one_line(_text(task), 60))
         for task in tasks
     ]
     heads, shrinking = ("TASK", "FROM", "STATE", "TEXT"), ("FROM", "TEXT")
@@ -193,7 +194,7 @@ def _show_sent(task: PeerTask, *, as_json: bool) -> None:
     if as_json:
         show_json(_json(task))
     else:
-        show(f"{_owner(task)}: {task_word(task.state, task.delivery)} (task {task.task_id[:8]})")
+        say(f"{_owner(task)}: {task_word(task.state, task.delivery)} (task {task.task_id[:8]})")
 
 
 def _json(task: PeerTask) -> dict[str, object]:

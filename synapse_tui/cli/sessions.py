@@ -45,7 +45,7 @@ from synapse_tui.wording import state_word
 
 from .commands import Command, json_option
 from .completion import offering
-from .output import confirm, end_with, error_json, fail, is_interactive, note, show, show_json, show_list
+from .output import confirm, end_with, error_json, fail, is_interactive, note, say, show, show_json, show_list
 
 if TYPE_CHECKING:
     from synapse_tui.pty.guardian_process import ProcessKey
@@ -232,7 +232,7 @@ def upgrade_command(name: str, as_json: bool) -> None:
     if as_json:
         show_json({"session": session.place.name, "key": session.place.key, "version": version})
     else:
-        show(f"{session.place.name} now runs version {version}")
+        say(f"{session.place.name} now runs version {version}")
 
 
 @click.command(name="kill", cls=Command)
@@ -553,10 +553,10 @@ class SessionEnd:
     def text(self) -> str:
         name = self.place.name
         if self.how == "terminated":
-            return f"stopped {name}: it did not exit when asked and got SIGTERM (process {self.pid})"
+            return tr(f"stopped {name}: it did not exit when asked and got SIGTERM (process {self.pid})")
         if self.how == "killed":
-            return f"stopped {name}: it had to be killed (process {self.pid}), with its agents"
-        return f"stopped {name}"
+            return tr(f"stopped {name}: it had to be killed (process {self.pid}), with its agents")
+        return tr(f"stopped {name}")
 
 
 def end_session(place: SessionPlace, *, by: str) -> SessionEnd:

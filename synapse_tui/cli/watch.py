@@ -15,6 +15,7 @@ from synapse_tui.a2a.client import Client
 from synapse_tui.addresses import Address
 from synapse_tui.agents.watch import WatchOrder, check_order
 from synapse_tui.errors import AgentExited, InvalidValue, PeerRefused, PeerUnreachable, SynapseError
+from synapse_tui.language import tr
 
 from .caller import Caller
 from .commands import Command, DefaultedOption, json_option
@@ -90,7 +91,7 @@ def watch_command(
     target = _one(caller, agent)
     if stop:
         watch = caller.client().call(target.endpoint, calls.end_watch(), sender_id=caller.agent_id)
-        _show(watch, f"{target.agent_id}: {label(watch or {})}", as_json=as_json)
+        _show(watch, f"{target.agent_id}: {tr(label(watch or {}))}", as_json=as_json)
     else:
         end_with(context, [_watch(caller, target, given, follow=not detach, as_json=as_json)])
 
@@ -152,7 +153,7 @@ def _watch(
     short = str(watch.get("task", ""))[:8]
     if not follow:
         every, times = watch.get("every", 0), watch.get("times", 0)
-        begun = f"{agent.agent_id}: watched (task {short}, every {every:g} s, at most {times} nudges)"
+        begun = tr(f"{agent.agent_id}: watched (task {short}, every {every:g} s, at most {times} nudges)")
         _show(watch, begun, as_json=as_json)
         return None
     follower = Follower(

@@ -11,11 +11,12 @@ import click
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.calls import Call
 from synapse_tui.errors import InvalidValue
+from synapse_tui.language import tr
 
 from .caller import Caller
 from .commands import CommandGroup, json_option, limit_option
 from .completion import complete_agents
-from .output import plain, show, show_json, show_list
+from .output import plain, say, show_json, show_list
 
 T = TypeVar("T")
 _AGENT = click.argument("agent", shell_complete=complete_agents)
@@ -71,7 +72,7 @@ def add_command(
     if as_json:
         show_json(webhook)
     else:
-        show(f"{_word(webhook, 'id')}: {_word(webhook, 'url')} is called on {_events(webhook)}")
+        say(f"{_word(webhook, 'id')}: {_word(webhook, 'url')} is called on {_events(webhook)}")
 
 
 @webhook_command.command(name="list")
@@ -89,7 +90,7 @@ def list_command(*, agent: str, as_json: bool) -> None:
             _word(each, "id"),
             _word(each, "url"),
             _events(each),
-            *("yes" if each.get(key) is True else "no" for key in ("signed", "persist")),
+            *(tr("yes") if each.get(key) is True else tr("no") for key in ("signed", "persist")),
         )
         for each in found
     ]
@@ -134,7 +135,7 @@ def remove_command(*, agent: str, webhook: str, as_json: bool) -> None:
     if as_json:
         show_json(removed)
     else:
-        show(f"removed {_word(removed, 'id')}: {_word(removed, 'url')}")
+        say(f"removed {_word(removed, 'id')}: {_word(removed, 'url')}")
 
 
 def _call(agent: str, call: Call[T]) -> T:

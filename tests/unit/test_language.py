@@ -253,6 +253,14 @@ def test_a_table_is_japanese_and_its_json_is_not(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.usefixtures("japanese")
+def test_a_line_on_standard_output_is_japanese_and_its_json_is_not(tmp_path: Path) -> None:
+    status = command(tmp_path, "auth", "status").out.splitlines()
+    assert status[0] == "キーの要求: いいえ（既定）"
+    assert command(tmp_path, "auth", "status", "--json").json["enabled"] is False
+    assert "ファイルの保護は" in command(tmp_path, "file-safety", "status").out
+
+
+@pytest.mark.usefixtures("japanese")
 def test_data_stays_as_it_is(tmp_path: Path) -> None:
     error = command(tmp_path, "status", "nobody", "--json").json["error"]
     assert isinstance(error, dict)
