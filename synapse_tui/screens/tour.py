@@ -96,6 +96,7 @@ class Tour:
         self._known: Collection[str] = ()  # ids of the messages from before the step
         self._timer: Timer | None = None
         self._keys: list[events.Key] = []  # still to be typed for the person
+        self._waits = False  # whether they wait until the pane is free
         self._typist: Timer | None = None
         self._typed_at = float("-inf")
         self.clock: Callable[[], float] = monotonic
@@ -173,6 +174,8 @@ class Tour:
             self._look_at_draft(step)
         elif step.number == STEPS:
             self._look_at_dialog(step)
+        if self._waits and step.phase is not Phase.ASKS:
+            self._stop_typing()  # the person has done it meanwhile
         page = self._page(step)
         if page != self._main.tour_panel.page:
             self._main.tour_panel.page = page
@@ -182,7 +185,7 @@ class Tour:
             step.phase = Phase.DONE if step.message.state.final else Phase.RUNS
 
     def _look_at_draft(self, step: TourStep) -> None:
-        if step.phase is Phase.ASKS and not self._keys:
+        if step.phase is Phase.ASKS and (self._waits or not self._keys):
             step.receiver = next((name for name in (ALICE, BOB) if self._has_draft(name)), "")
             if step.receiver:
                 step.phase = Phase.RUNS
@@ -286,11 +289,18 @@ class Tour:
         elif step.phase is Phase.DONE:
             self._next(step)
         elif step.number == 1 and step.phase is Phase.ASKS:
-            self._type_into(ALICE, [*map(key_press, HELLO), key_press("enter")])
+            self._type_when_free(ALICE, [*map(key_press, HELLO), key_press("enter")])
         elif step.number == 2 and step.phase is Phase.ASKS:
-            self._type_into(BOB, [key_press(character) for character in tr(DRAFT)])
+            self._type_when_free(BOB, [key_press(character) for character in tr(DRAFT)])
         elif step.number == STEPS and step.phase is Phase.RUNS:
             self._app.perform("next_waiting")
+
+    def _type_when_free(self, name: str, keys: Sequence[events.Key]) -> None:
+        """Type into a pane once nothing else can be meant there, such as the draft of the person."""
+        if not self._keys:
+            self._waits = True
+            self._type_into(name, keys)
+            self.look()
 
     def _type_into(self, name: str, keys: Sequence[events.Key]) -> None:
         session = self._session(name)
@@ -306,16 +316,19 @@ class Tour:
         self._keys = list(keys)
 
         def press() -> None:
-            if self._app.active_view is view and self._keys:
+            if self._app.active_view is not view:
+                self._stop_typing()
+            elif not self._waits or self._is_free():
+                self._waits = False
                 view.post_message(self._keys.pop(0))
                 self.typed()
-            if self._app.active_view is not view or not self._keys:
-                self._stop_typing()
+                if not self._keys:
+                    self._stop_typing()
 
         self._typist = self._main.set_interval(KEY_SECONDS, press)
 
     def _stop_typing(self) -> None:
-        self._keys = []
+        self._keys, self._waits = [], False
         if self._typist is not None:
             self._typist.stop()
             self._typist = None
@@ -479,18 +492,24 @@ class Tour:
         session = self._host.agents.get(self._main.active)
         if session is None or session.report.state is AgentState.STARTING:
             return [Hint("", "in a moment: the agents are starting", "space")]
-        if self._keys:  # it is being done
+        if self._keys and not self._waits:  # it is being done
             return []
-        if not self._is_free():
-            if self._session(session.name) is not session:
-                where = _there(ALICE)
-            elif self._has_keyboard(session.name):
-                drafts = session.report.state is AgentState.READY
-                where = tr(", after your draft") if drafts else tr(f", once {session.name} is free")
-            else:
-                where = _there(session.name)
-            word = f"{tr(word)}{where}"
-        return [Hint("Space", word, "space")]
+        where = "" if self._is_free() else self._where_free(session)
+        if self._waits:
+            return [Hint("", f"{tr('it is typed for you')}{where}")]
+        return [Hint("Space", f"{tr(word)}{where}", "space")]
+
+    def _where_free(self, session: AgentSession) -> str:
+        """Return where or when Space is for the tour, and when the tour types."""
+        if self._session(session.name) is not session:
+            return _there(ALICE)
+        if not self._has_keyboard(session.name):
+            return _there(session.name)
+        view = self._app.active_view
+        if isinstance(view, TerminalView) and view.scroll_mode is not None:
+            return tr(", after scrolling")
+        drafts = session.report.state is AgentState.READY
+        return tr(", after your draft") if drafts else tr(f", once {session.name} is free")
 
     def _has_keyboard(self, name: str) -> bool:
         session, view = self._host.agents.get(self._main.active), self._app.active_view

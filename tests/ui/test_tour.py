@@ -119,24 +119,26 @@ async def test_space_alone_leads_through_the_tour(size):  # noqa: PLR0915 - it i
         await until(lambda: app.main.tour_panel.page is None)
 
 
+async def click_hint(app, pilot, word: str) -> None:
+    keys, timer = app.main.query_one(TourKeys), app.tour._timer
+
+    def words() -> str:
+        return "".join(piece.text for piece in keys.pieces(80)[0])
+
+    await until(lambda: word in words())
+    timer.pause()  # what is looked at stays until it is clicked
+    await until(lambda: word in words() and keys.target_at(words().index(word)))
+    await pilot.click(keys, offset=(words().index(word), 0))
+    timer.resume()
+
+
 async def test_the_mouse_alone_does_the_same():
     host = FakeHost()
     async with start(host) as (app, pilot):
         _alice, bob = await opened(app, host)
 
-        keys = app.main.query_one(TourKeys)
-        timer = app.tour._timer
-        assert timer is not None
-
-        def words() -> str:
-            return "".join(piece.text for piece in keys.pieces(80)[0])
-
         async def click(word: str) -> None:
-            await until(lambda: word in words())
-            timer.pause()  # what is looked at stays until it is clicked
-            await until(lambda: word in words() and keys.target_at(words().index(word)))
-            await pilot.click(keys, offset=(words().index(word), 0))
-            timer.resume()
+            await click_hint(app, pilot, word)
 
         await click("type it for me")
         await until(lambda: len(host.tasks) == 1)
@@ -201,6 +203,48 @@ async def test_a_hint_names_its_key_also_while_that_goes_to_an_agent():
         await until(lambda: len(app.main.deck.panes) == 3)
         app.main.go_to(list(host.agents)[-1])
         await shows(app, "Space type it for me, in alice's pane")
+
+
+async def test_a_click_types_nothing_into_a_draft():
+    host = FakeHost()
+    async with start(host) as (app, pilot):
+        alice, bob = await opened(app, host)
+        alice.draft = "my own draft"
+        await click_hint(app, pilot, "type it for me, after your draft")
+        await shows(app, "it is typed for you, after your draft")
+        assert not alice.typed
+        alice.draft = ""
+        await until(lambda: [task.text for task in host.tasks] == ["hello"])
+        host.change(host.tasks[0].id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED)
+        await click_hint(app, pilot, "next")
+        app.main.go_to(bob.agent_id)
+        bob.become(AgentState.PROCESSING)
+        await click_hint(app, pilot, "type it for me, once bob is free")
+        bob.become(AgentState.READY)
+        await until(lambda: bytes(bob.typed) == b"half a sentence")
+
+
+async def test_what_waits_to_be_typed_is_dropped_once_the_person_has_typed_it():
+    host = FakeHost()
+    async with start(host) as (app, pilot):
+        alice, bob = await opened(app, host)
+        alice.draft = "@bob hello"
+        await click_hint(app, pilot, "type it for me, after your draft")
+        host.message(bob.agent_id, "hello", sender=alice.agent_id)
+        await shows(app, "On its way to bob")
+        alice.draft = ""
+        await until(app.tour._is_free)
+        app.tour.look()
+        assert not app.tour._keys
+        assert not alice.typed
+
+
+async def test_a_hint_says_that_keys_scroll():
+    host = FakeHost()
+    async with start(host) as (app, _pilot):
+        await opened(app, host)
+        app.perform("scroll")
+        await shows(app, "Space type it for me, after scrolling")
 
 
 async def test_a_pane_without_the_keyboard_gets_no_key_of_a_hint():
