@@ -379,7 +379,7 @@ class Tour:
             way, alice = self._app.keymap.way("last_message"), self._session(ALICE)
             if alice is not None and self._main.answers.get(alice.agent_id):
                 why = tr(
-                    f"Its answer waits in alice's pane: {way} shows all of it, for you to take or let go."
+                    f"Its answer waits in alice's pane, for you to take or let go; {way} shows all of it."
                 )
             else:
                 why = tr(f"In alice's pane, {way} shows what became of her last message.")

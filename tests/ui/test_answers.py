@@ -463,6 +463,14 @@ def test_a_card_fits_its_room(width, height, text):
         assert width_of(left) + width_of(right) <= width
 
 
+@pytest.mark.usefixtures("japanese")
+def test_in_half_of_a_usual_window_a_card_names_all_of_its_keys_in_japanese_too():
+    keys = [Hint("^] y", "take", "t"), Hint("^] v", "read", "r"), Hint("^] Esc", "let go", "g")]
+    rows = draw_card(AnswerView("1", DONE, "bob", "answers you", "Yes.", 0.0), keys, Size(39, 9), 8)
+    targets = [piece.target for piece in rows[-1][0] if piece.target]
+    assert set(targets) == {"t", "r", "g"}
+
+
 @pytest.mark.parametrize("answer", ["Some words in a row.\n", "A paragraph.\n\n", "Cart(item) \n⎿  read\n\n"])
 def test_drawing_a_card_costs_the_same_for_an_answer_that_is_ten_times_longer(answer):
     def work(times: int) -> int:
