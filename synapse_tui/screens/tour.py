@@ -425,7 +425,7 @@ class Tour:
     def _dialog(self, step: TourStep) -> TourPage:
         title = tr("An agent asks for permission")
         if step.phase is Phase.DONE:
-            about: Runs = [(tr("Only your key answered it."), _STRONG)]
+            about: Runs = [(tr("Only you answered it."), _STRONG)]
             why = tr("Messages wait while a dialog is open, and none of them answers it.")
             return TourPage(title, [about], why, self._doing(NEXT))
         if not step.asked_at or step.message is None:

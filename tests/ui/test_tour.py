@@ -112,7 +112,7 @@ async def test_space_alone_leads_through_the_tour(size):  # noqa: PLR0915 - it i
         await pilot.press("3")
         await until(lambda: bytes(bob.typed) == b"3")
         bob.become(AgentState.READY)
-        await shows(app, "Only your key answered it")
+        await shows(app, "Only you answered it")
         await pilot.press("right")
         await shows(app, "npm install -g @github/copilot", "Your own agents", "Esc close")
         await pilot.press("escape")
@@ -288,7 +288,7 @@ async def test_a_dialog_is_said_at_once_even_if_it_is_soon_over():
         assert "One moment" not in panel(app)
         assert "go there" not in panel(app)
         bob.become(AgentState.READY)
-        await shows(app, "Only your key answered it")
+        await shows(app, "Only you answered it")
 
 
 async def test_the_first_step_says_where_the_answer_is():
