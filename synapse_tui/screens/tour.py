@@ -28,7 +28,7 @@ from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import one_line
 from synapse_tui.widgets.tour import PANEL_CELLS, PANEL_EDGES, ROOMY, Runs, TourPage
 
-from .messages import MessageActions
+from .messages import SENDING, MessageActions
 from .new_agent import Find, NewAgentActions
 from .shell import Shell
 
@@ -409,10 +409,12 @@ class Tour:
             if not self._has_draft(step.receiver):
                 about = [(tr("The composer is empty again."), _STRONG)]
                 return TourPage(title, [about], tr(f"{sender}'s message follows by itself."))
-            about = [
-                (tr(f"{sender} wrote to {step.receiver}, and it is held: "), ""),
-                (tr("your draft is in the composer."), _STRONG),
-            ]
+            about = [(tr(f"{sender} writes to {step.receiver}."), "")]
+            if self._is_held(step):
+                about = [
+                    (tr(f"{sender} wrote to {step.receiver}, and it is held: "), ""),
+                    (tr("your draft is in the composer."), _STRONG),
+                ]
             why = tr("Press Enter: your line is sent, and the message follows by itself.")
             word = tr("send your line")
             if not self._has_keyboard(step.receiver):
@@ -421,6 +423,13 @@ class Tour:
         about = [(tr("Type a few words into one of the panes, "), ""), (tr("without Enter."), _STRONG)]
         why = tr("Meanwhile the other agent writes to this one, and you see what happens.")
         return TourPage(title, [about], why, self._doing(tr("type it for me")))
+
+    def _is_held(self, step: TourStep) -> bool:
+        """Whether the message is held; not while the sender's pane still says that it is being sent."""
+        message = step.message
+        pane = self._main.deck.pane(message.sender.sender_id) if message is not None else None
+        sending = pane is not None and pane.delivery is not None and pane.delivery.mark is SENDING
+        return message is not None and message.delivery is DeliveryState.HELD and not sending
 
     def _dialog(self, step: TourStep) -> TourPage:
         title = tr("An agent asks for permission")

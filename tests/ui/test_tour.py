@@ -1,5 +1,6 @@
 """The tour of the first minute: which keys it takes, what it waits for, and how it ends."""
 
+import asyncio
 import itertools
 from dataclasses import replace
 from types import SimpleNamespace
@@ -48,6 +49,10 @@ async def opened(app, host):
     return pair
 
 
+def hold(host: FakeHost) -> None:
+    host.change(host.tasks[-1].id, delivery=DeliveryState.HELD, reason="you have a draft")
+
+
 async def test_a_low_and_narrow_window_keeps_the_way_out():
     host = FakeHost()
     async with start(host, (44, 14)) as (app, pilot):
@@ -87,7 +92,10 @@ async def test_space_alone_leads_through_the_tour(size):  # noqa: PLR0915 - it i
         await until(lambda: bytes(bob.typed) == b"half a sentence")
         bob.draft = "half a sentence"
         await until(lambda: len(host.tasks) == 2)
-        await shows(app, "it is held", "Enter send your line")
+        await shows(app, "alice writes to bob.", "Enter send your line")
+        assert "it is held" not in panel(app)
+        hold(host)
+        await shows(app, "alice wrote to bob, and it is held", "Enter send your line")
         assert "→ skip" not in text_of(app)
         await pilot.press("space", "right", "escape", "enter")  # all bob's: there is a draft in its composer
         await until(lambda: bytes(bob.typed).endswith(b"\r"))
@@ -239,6 +247,28 @@ async def test_what_waits_to_be_typed_is_dropped_once_the_person_has_typed_it():
         assert not alice.typed
 
 
+async def test_the_tour_says_that_a_message_is_held_once_its_pane_does_not_say_that_it_is_sent():
+    host, saved = FakeHost(), asyncio.Event()
+    send = host.send
+
+    async def save(*arguments, **options):
+        receipts = await send(*arguments, **options)
+        await saved.wait()
+        return receipts
+
+    async with start(host) as (app, pilot):
+        alice, _bob = await opened(app, host)
+        await pilot.press("right")
+        host.send = save
+        alice.draft = "what I"
+        await until(lambda: len(host.tasks) == 1)
+        hold(host)
+        await shows(app, "alice: sending", "bob writes to alice.")
+        saved.set()
+        await shows(app, "bob wrote to alice, and it is held")
+        assert "sending" not in text_of(app)
+
+
 async def test_a_hint_says_that_keys_scroll():
     host = FakeHost()
     async with start(host) as (app, _pilot):
@@ -254,7 +284,7 @@ async def test_a_pane_without_the_keyboard_gets_no_key_of_a_hint():
         await pilot.press("right")
         await shows(app, "without Enter")
         alice.draft = "what I"
-        await shows(app, "it is held", "Enter send your line")
+        await shows(app, "Enter send your line")
         await pilot.press("f6")
         await until(lambda: app.main.sidebar.has_focus_within)
         await shows(app, "Enter send your line, in alice's pane")
