@@ -11,6 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
+from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
@@ -33,6 +34,7 @@ from synapse_tui.settings.files import (
 )
 from synapse_tui.settings.schema import AREAS, NOTHING, TABLES, Setting, words_for
 from synapse_tui.settings.watch import FileWatch
+from synapse_tui.widgets import bars
 from synapse_tui.widgets.agent_rows import BESIDE
 from synapse_tui.widgets.fit import Hint, Piece, line, pad, shorten, width_of
 from synapse_tui.widgets.option_lists import Choices, SearchInput
@@ -274,6 +276,7 @@ class SettingsScreen(Dialog[None]):
         self._places: list[Layer] = ["user"]
         self._first_text = ""
         self._watch: FileWatch | None = None
+        self._note_expiry: Timer | None = None
         self._written = ""  # the setting being written here, whose change is not reported
 
     def compose(self) -> ComposeResult:
@@ -344,9 +347,13 @@ class SettingsScreen(Dialog[None]):
             self._written = ""
 
     def _show_note(self, text: str) -> None:
+        """Show a note for some seconds, or until something else is opened; an empty one ends it."""
+        if self._note_expiry is not None:
+            self._note_expiry.stop()
         news = self.query_one("#news", Static)
         news.update(Content(f"  {one_line(text)}" if text else ""))
         news.display = bool(text)
+        self._note_expiry = self.set_timer(bars.NOTICE_SECONDS, lambda: self._show_note("")) if text else None
 
     def _show_problems(self, now: Survey) -> None:
         lines = problem_lines(now)
@@ -559,6 +566,7 @@ class SettingsScreen(Dialog[None]):
             return
         if entry is not self._entry:
             self._show(entry)
+        self._show_note("")
         self.query_one("#editor").display = True
         self._field.focus()
 

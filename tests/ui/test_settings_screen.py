@@ -14,6 +14,7 @@ from synapse_tui.app import SynapseApp
 from synapse_tui.screens.settings import SettingsHints, SettingsScreen, about
 from synapse_tui.settings.files import survey
 from synapse_tui.settings.schema import AREAS, SCHEMA
+from synapse_tui.widgets import bars
 from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
 from tests.ui.settings_kit import Files
 
@@ -181,6 +182,23 @@ async def test_a_choice_is_written_to_the_own_file_and_counts(files: Files) -> N
         assert files.read(files.user) == {"tui": {"layout": "grid"}}
         await until(lambda: "grid" in row(app, "tui.layout"), lambda: row(app, "tui.layout"))
         assert "changed elsewhere" not in said(app)
+
+
+async def test_what_was_written_is_said_until_the_next_editor_opens_or_for_some_seconds(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(three_agents(), settings_files=files) as (app, pilot):
+        screen = await open_editor(app, pilot, "tui.layout")
+        await pilot.press("down", "down", "enter")
+        assert "tui.layout is grid" in await closed(app, pilot)
+        await pilot.press("enter")
+        await until(lambda: screen.editing)
+        assert not said(app)
+        monkeypatch.setattr(bars, "NOTICE_SECONDS", 0.05)
+        await pilot.press("up", "enter")
+        await closed(app, pilot)
+        assert "columns" in row(app, "tui.layout")
+        await until(lambda: not screen.query_one("#news").display)
 
 
 async def test_the_file_that_counts_now_is_marked_and_another_can_be_chosen(files: Files) -> None:
