@@ -321,7 +321,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             self.conversations.picture(each.agent_id) for each in others if each.external
         ]
 
-    def show_delivery(self, agent_id: str, delivery: LastMessage) -> None:
+    def show_delivery(self, agent_id: str, delivery: LastMessage | None) -> None:
         pane = self.deck.pane(agent_id)
         if pane is not None:
             pane.delivery = delivery

@@ -116,7 +116,11 @@ class MessageActions:
 
     def compose(self, begin: Draft, then: Callable[[str], object]) -> None:
         """Open the composer and keep the draft until it is sent."""
-        self._kept = [each for each in self._kept if each[1] is not begin]  # from now on the user sends it
+        for kept in [each for each in self._kept if each[1] is begin]:  # from now on the user sends it
+            self._kept.remove(kept)
+            pane = self._main.deck.pane(kept[0])
+            if pane is not None and pane.delivery is not None and pane.delivery.mark is KEPT:
+                self._main.show_delivery(kept[0], None)
 
         def keep(draft: Draft) -> None:
             if draft != begin:
@@ -196,7 +200,7 @@ class MessageActions:
                 receipts = await self._host.send(address, text, sender=agent_id, priority=priority)
             except Exception as error:
                 reason = error.message if isinstance(error, SynapseError) else tr("not sent")
-                self._main.show_delivery(agent_id, LastMessage(FAILED, f"{label}: {reason}"))
+                self._main.show_delivery(agent_id, LastMessage(FAILED, f"{label}: {reason}", over=True))
                 raise
             self._wrote_to(agent_id, receipts)
             self.follow(agent_id, receipts)
@@ -444,6 +448,11 @@ class MessageProgress:
         return cls(name, SENT, "", receipt.task_id, settled=True)
 
     @property
+    def over(self) -> bool:
+        """Whether nothing more is expected; of a message without a task nothing is heard here."""
+        return self.task is None or self.task.state.final
+
+    @property
     def words(self) -> str:
         """Describe the progress: `gemini: held: you have a draft`."""
         reason = tr(self.reason)
@@ -470,7 +479,14 @@ def delivery_of(sent: Sequence[MessageProgress]) -> LastMessage:
     first = (failed or open_ or sent)[0]
     several = len(sent) > 1
     linked = "" if several else first.task_id
-    return LastMessage(first.mark, summary(sent, TITLE_ROOM), linked, settled=not open_, several=several)
+    return LastMessage(
+        first.mark,
+        summary(sent, TITLE_ROOM),
+        linked,
+        settled=not open_,
+        over=all(each.over for each in sent),
+        several=several,
+    )
 
 
 _GIVEN = (DeliveryState.TYPING, DeliveryState.SUBMITTING, DeliveryState.SUBMITTED)

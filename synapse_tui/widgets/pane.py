@@ -49,11 +49,16 @@ class LastMessage:
     text: str  # short text: `gemini: submitted`
     task_id: str = ""  # task id; empty if no task was created
     settled: bool = False  # whether it has succeeded and nothing more is expected
+    over: bool = False  # whether nothing more is expected, even if it has failed
     several: bool = False  # whether it has several receivers
     # while an answer is waited for: the message, and when it was sent on the clock of the main screen
     message: str = ""
     receiver: str = ""
     sent: float | None = None  # None until it has reached the agent
+
+    @property
+    def failed(self) -> bool:
+        return self.mark.glyph == "×"
 
     def status(self, now: float) -> str:
         """Say what became of the message: `→ bob, sent 0:21 ago`."""
@@ -161,8 +166,8 @@ class PaneTitle(SegmentBar):
     def _delivery(self, delivery: LastMessage, room: int) -> Piece:
         text = shorten(one_line(delivery.text), min(room - 4, 60))
         target = f"task:{delivery.task_id}" if delivery.task_id else LAST if delivery.several else ""
-        failed = delivery.mark.glyph == "×"
-        return Piece(f" {'×' if failed else '→'} {text} ", "$fail" if failed else "$ink", target)
+        sign, ink = ("×", "$fail") if delivery.failed else ("→", "$ink")
+        return Piece(f" {sign} {text} ", ink, target)
 
     def _scroll(self) -> Piece:
         text = shorten(one_line(self.scrolled), 40)
@@ -227,7 +232,8 @@ class ExitBar(SegmentBar, can_focus=True):
             self.post_message(self.Pressed(self, choice, 0))
 
 
-SETTLED_SECONDS = 15.0  # how long a title shows a completed message
+OVER_SECONDS = 15.0  # how long a title shows a message of which nothing more is expected
+FAILED_SECONDS = 30.0  # how long it shows one that failed
 
 PaneCommand = Literal[
     "close", "restart", "zoom", "why", "live", "watch", "last", "show", "take_answer", "let_go"
@@ -264,6 +270,7 @@ class Pane(FaultTolerant, Widget, can_focus=False):
         self._title = PaneTitle()
         self._exit_bar = ExitBar()
         self._forgetting: Timer | None = None
+        self._in_view = False
         self._now = 0.0  # when `tell_time` was called last
 
     def compose(self) -> ComposeResult:
@@ -315,11 +322,24 @@ class Pane(FaultTolerant, Widget, can_focus=False):
 
     def watch_delivery(self, delivery: LastMessage | None) -> None:
         self._show_sent(self._now)
+        self._forget_later(delivery)
+
+    def on_show(self) -> None:
+        self._in_view = True
+        self._forget_later(self.delivery)
+
+    def on_hide(self) -> None:
+        self._in_view = False
+        self._forget_later(self.delivery)
+
+    def _forget_later(self, delivery: LastMessage | None) -> None:
+        """End what the title says of a message some seconds after it is over, counted while in view."""
         if self._forgetting is not None:
             self._forgetting.stop()
             self._forgetting = None
-        if delivery is not None and delivery.settled:
-            self._forgetting = self.set_timer(SETTLED_SECONDS, self._forget_delivery)
+        if delivery is not None and delivery.over and self._in_view:
+            seconds = FAILED_SECONDS if delivery.failed else OVER_SECONDS
+            self._forgetting = self.set_timer(seconds, self._forget_delivery)
 
     def _forget_delivery(self) -> None:
         self.delivery = None

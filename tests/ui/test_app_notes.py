@@ -2,6 +2,7 @@
 
 import pytest
 
+from synapse_tui.errors import AgentNotFound
 from synapse_tui.events import AgentAdded, Notice
 from synapse_tui.model import AgentState, DeliveryState, TaskState
 from synapse_tui.screens.messages import MessageDetail
@@ -13,15 +14,18 @@ SECONDS = bars_module.NOTICE_SECONDS  # as it is without the fixture that lets n
 CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
 
 
-async def test_good_news_of_a_message_goes_and_bad_news_stays(monkeypatch):
-    monkeypatch.setattr(pane_module, "SETTLED_SECONDS", 0.02)
+async def test_the_title_says_how_a_message_ended_for_a_while(monkeypatch):
+    assert pane_module.OVER_SECONDS < pane_module.FAILED_SECONDS <= 30
+    monkeypatch.setattr(pane_module, "OVER_SECONDS", 0.02)
+    monkeypatch.setattr(pane_module, "FAILED_SECONDS", 0.02)
     host = three_agents()
     async with running(host) as (app, pilot):
         pane = app.main.deck.pane(CLAUDE)
         assert pane is not None
         for state, delivery, stays in (
             (TaskState.COMPLETED, DeliveryState.DONE, False),
-            (TaskState.FAILED, DeliveryState.DONE, True),
+            (TaskState.FAILED, DeliveryState.DONE, False),
+            (TaskState.CANCELED, DeliveryState.CANCELED, False),
             (TaskState.WORKING, DeliveryState.SUBMITTED, True),
         ):
             receipts = await host.send("codex", "look", sender=CLAUDE)
@@ -35,8 +39,25 @@ async def test_good_news_of_a_message_goes_and_bad_news_stays(monkeypatch):
                 await until(lambda: pane.delivery is None)
 
 
+async def test_the_title_of_a_pane_out_of_view_says_it_until_it_has_been_seen(monkeypatch):
+    monkeypatch.setattr(pane_module, "FAILED_SECONDS", 0.02)
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        app.main.go_to(CODEX)
+        pane = app.main.deck.pane(CLAUDE)
+        assert pane is not None
+        await until(lambda: not pane.display)
+        host.fail["send"] = AgentNotFound("there is no agent 'gemini' here", "")
+        app.messages.send_mention(CLAUDE, "codex", "look", 3)
+        await until(lambda: pane.delivery is not None and pane.delivery.failed)
+        await pilot.pause(0.06)
+        assert pane.delivery is not None
+        app.main.go_to(CLAUDE)
+        await until(lambda: pane.delivery is None)
+
+
 async def test_a_message_to_another_process_shows_no_state_that_would_stay(monkeypatch):
-    monkeypatch.setattr(pane_module, "SETTLED_SECONDS", 0.02)
+    monkeypatch.setattr(pane_module, "OVER_SECONDS", 0.02)
     host = three_agents()
     host.add_peer("synapse-dummy-8190")
     async with running(host) as (app, _pilot):

@@ -115,8 +115,12 @@ async def test_a_kept_mention_that_the_user_opens_is_sent_by_the_user_only():
     host = three_agents()
     async with running(host) as (app, pilot):
         app.messages.keep_mention(CLAUDE, "codex-8199", "stop", 3)
+        await until(lambda: "kept until it is back" in text_of(app))
         app.perform("compose")
         await until(lambda: "stop" in text_of(app) and not at_main(app))
+        pane = app.main.deck.pane(CLAUDE)
+        assert pane is not None
+        assert pane.delivery is None
         host.add(AgentSpec("codex", port=8199))
         await until(lambda: len(app.main.agents) == 4)
         await pilot.press("escape")
