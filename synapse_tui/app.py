@@ -297,6 +297,7 @@ class SynapseApp(Shell):
     def _ask_restore(self, offer: RestoreOffer) -> None:
         def decided() -> None:
             self._restore = None  # agents opened from now on are not part of the restore
+            self.main.has_begun()
 
         def answered(wanted: bool | None) -> None:
             if wanted:
@@ -313,6 +314,7 @@ class SynapseApp(Shell):
             answered(True)
 
     def _open_specs(self) -> None:
+        self.main.has_begun()
         if self._specs or self._defaults:
             self._open_all(self._specs, self._defaults)
         elif not self.host.agents:

@@ -83,6 +83,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.not_started: Sequence[AgentView] = ()  # agents that failed, each with a row on the board
         self._there: set[str] = set()  # agents that existed before the expected ones
         self._question_waits = False
+        self.begins = True  # until the questions are answered on which it depends what is opened first
         self.answers: Mapping[str, int] = {}  # cards over the composers, by agent id
         self.numbers = Numbers()
         self._seen_ends: set[str] = set()  # exited agents that the user has looked at since
@@ -143,9 +144,15 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             self.deck.empty = "\n".join((plural(len(self._expected), "agent"), "", *names))
         elif reasons:
             self.deck.empty = "\n\n".join((*reasons, self._empty_hint))
+        elif self.begins:
+            self.deck.empty = ""
         else:
             self.deck.empty = tr(f"no agents here yet: {self._empty_hint}")
         self.board.empty = self.deck.empty
+
+    def has_begun(self) -> None:
+        self.begins = False
+        self.show_reasons(self._reasons)
 
     def show_question_waits(self, *, waits: bool) -> None:
         if waits != self._question_waits:

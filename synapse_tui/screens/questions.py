@@ -307,7 +307,8 @@ class RestoreQuestion(Question[bool]):
         yield Static(Content(tr(f"{count} ended without being closed, saved {when}:")), markup=False)
         agents = "\n".join(f"  {printable(agent)}" for agent in self._offer.agents)
         yield Static(Content(f"\n{agents}"), markup=False)
-        yield Static(Content(self._resumes), id="what", classes="text", markup=False)
+        text = tr("One moment: messages are being counted.")
+        yield Static(Content(f"{self._resumes}\n{text}"), id="what", classes="text", markup=False)
 
     def on_mount(self) -> None:
         self.run_worker(self._count())
@@ -318,17 +319,17 @@ class RestoreQuestion(Question[bool]):
         except HistoryError as error:
             text = tr(f"Their waiting messages cannot be counted: {error.message}.")
         else:
-            if not count:
-                return
             text = (
-                tr("1 message waits until its agent is open again; nothing is lost if you start fresh.")
+                ""
+                if not count
+                else tr("1 message waits until its agent is open again; nothing is lost if you start fresh.")
                 if count == 1
                 else tr(
                     f"{count} messages wait until their agents are open again; "
                     "nothing is lost if you start fresh."
                 )
             )
-        self.query_one("#what", Static).update(Content(f"{self._resumes}\n{text}"))
+        self.query_one("#what", Static).update(Content(f"{self._resumes}\n{text}".rstrip()))
 
     def buttons(self) -> ComposeResult:
         reopen = tr("Reopen it") if self._one else tr("Reopen them")

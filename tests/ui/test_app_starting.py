@@ -50,6 +50,26 @@ async def test_tabs_are_there_at_once_and_the_bottom_counts_those_that_are_ready
         await pilot.pause()
 
 
+async def test_nothing_is_said_of_agents_before_it_is_known_which_are_opened():
+    app = make_app(FakeHost())
+    gate, empty = asyncio.Event(), []
+    show_all = app._reader.show_all
+
+    async def slow() -> None:
+        await gate.wait()
+        empty.append(app.main.deck.empty)
+        await show_all()
+
+    app._reader.show_all = slow
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        assert "no agents" not in text_of(app)
+        gate.set()
+        await until(lambda: app.begun)
+        assert empty == [""]
+        assert "no agents here yet" in app.main.deck.empty
+
+
 @pytest.mark.parametrize("width", [7, 8, 9])
 def test_names_stay_different_when_they_are_cut(width):
     names = distinct(TEN, width)

@@ -40,12 +40,18 @@ async def test_it_tells_how_many_messages_wait(count: int, told: str) -> None:
         await until(lambda: "claude  /work" in text_of(app))
         assert "without being closed, saved 2026-01-0" in text_of(app)
         assert "wait" not in text_of(app), "the question does not wait for the count"
+        assert "messages are being counted" in text_of(app)
+        assert not app.main.deck.empty, "what to do without agents is said after the answer"
         counted.set()
         await pilot.pause()
         await until(lambda: told in text_of(app))
         assert ("wait" in text_of(app)) == bool(told)
+        assert "counted" not in text_of(app)
         assert "It resumes its last conversation" in text_of(app)
         assert "them" not in text_of(app)
+        at_rest(app)
+        await pilot.press("escape")
+        await until(lambda: "no agents here yet" in app.main.deck.empty)
 
 
 @pytest.mark.parametrize(("wanted", "opened"), [(True, ["dummy"]), (False, ["dummy", "shell", "codex"])])
