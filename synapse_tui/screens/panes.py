@@ -27,6 +27,7 @@ from .dialog import Form, label
 from .shell import Shell
 
 MAX_NAME = 32
+SHOW_ALL = ("columns", "grid", "main")  # layouts that show every agent for which there is room
 NO_ROOM = {
     "row": tr(f"no room beside it: a pane needs {LEAST_WIDTH} columns"),
     "column": tr(f"no room below it: a pane needs {LEAST_HEIGHT} rows"),
@@ -73,7 +74,12 @@ class PaneActions:
     def action_set_layout(self, layout: str) -> None:
         self._main.leave_board()
         self._deck.use(layout)
-        self._app.notice(f"layout: {layout_name(self._deck.arrangement)}")
+        name, count = layout_name(self._deck.arrangement), len(self._deck.panes)
+        shown = len(self._deck.tiles(self._deck.size))
+        if self._deck.arrangement in SHOW_ALL and 0 < shown < count:
+            self._app.notice(f"layout: {name}, room for {shown} of {count} agents")
+        else:
+            self._app.notice(f"layout: {name}")
 
     def action_name_layout(self) -> None:
         def name(text: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum, auto
+from functools import partial
 from shutil import which
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from synapse_tui.keymap import key_label, leader_label
 from synapse_tui.language import name_list, tr
 from synapse_tui.model import DEMO_AGENTS, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.widgets.fit import Hint, pad
+from synapse_tui.widgets.layout import GAP, MIN_WIDTH
 from synapse_tui.widgets.states import delivery_mark
 from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import one_line
@@ -121,10 +123,23 @@ class Tour:
         missing = [spec for spec in DEMO_AGENTS if self._session(spec.name) is None]
         if missing:
             self._new_agents.open_soon(missing)
-        self._app.perform("set_layout", "columns")
+        show = partial(self._app.perform, "set_layout", "columns")
+        if self._make_room():
+            self._app.call_after_refresh(show)
+        else:
+            show()
         self.begin()
 
+    def _make_room(self) -> bool:
+        """Close the sidebar if the two agents have no room beside it; return whether it was closed."""
+        close = self._main.has_class("-sidebar") and self._main.deck.size.width < 2 * MIN_WIDTH + GAP
+        if close:
+            self._main.remove_class("-sidebar")
+            self._main.back_to_pane()
+        return close
+
     def begin(self) -> None:
+        self._make_room()
         if self._timer is None:
             self._timer = self._main.set_interval(LOOK_SECONDS, self.look)
         self._go(1)

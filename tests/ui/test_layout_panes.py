@@ -31,6 +31,16 @@ async def test_f5_goes_through_all_layouts():
         assert "layout: columns" in app.main.status_bar.notice
 
 
+async def test_the_notice_of_a_layout_says_how_many_agents_have_room():
+    async with running(three_agents(), (80, 24)) as (app, pilot):
+        await pilot.press("f5")
+        await pilot.pause()
+        assert len(regions(app)) == 2
+        assert app.main.status_bar.notice == "layout: columns, room for 2 of 3 agents"
+        app.perform("set_layout", "tabs")
+        assert app.main.status_bar.notice == "layout: tabs"
+
+
 @pytest.mark.parametrize("layout", ["columns", "grid", "main"])
 async def test_the_agents_get_the_size_of_their_panes(layout):
     host = three_agents()

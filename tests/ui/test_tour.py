@@ -269,6 +269,15 @@ async def test_the_tour_says_that_a_message_is_held_once_its_pane_does_not_say_t
         assert "sending" not in text_of(app)
 
 
+@pytest.mark.parametrize(("width", "stays"), [(80, False), (120, True)])
+async def test_the_sidebar_makes_room_for_the_two_agents(width, stays):
+    host = FakeHost()
+    async with start(host, (width, 24), sidebar=True) as (app, _pilot):
+        await until(lambda: len(app.main.deck.panes) == 2)
+        await until(lambda: all(pane.display for pane in app.main.deck.panes))
+        assert app.main.has_class("-sidebar") == stays
+
+
 async def test_a_hint_says_that_keys_scroll():
     host = FakeHost()
     async with start(host) as (app, _pilot):
