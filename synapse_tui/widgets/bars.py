@@ -89,7 +89,12 @@ class StatusBar(SegmentBar):
         """Whether a notice can be shown here as it is."""
         width = self.size.width
         label = [*self.shrunk_pieces(), *self._calls(width)]
-        return cell_len(one_line(text)) + _NOTICE_EDGES <= width - width_of(label)
+        return cell_len(one_line(text)) + _NOTICE_EDGES <= self._notice_room(width, label)
+
+    def _notice_room(self, width: int, label: Sequence[Piece]) -> int:
+        """Return the cells for a notice; most of the row is left to keys that work only now."""
+        room = width - width_of(label)
+        return min(room, width * 2 // 5) if self.arranging or self.scrolling else room
 
     def _clear(self) -> None:
         self.notice = ""
@@ -97,7 +102,7 @@ class StatusBar(SegmentBar):
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
         label = [*self.shrunk_pieces(), *self._calls(width)]
-        right = [*self.notice_pieces(width - width_of(label)), *label]
+        right = [*self.notice_pieces(self._notice_room(width, label)), *label]
         room = width - width_of(right)
         if self.arranging:
             return self._arranging(room), right

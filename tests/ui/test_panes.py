@@ -134,6 +134,18 @@ async def test_while_arranging_keys_need_no_leader_and_reach_no_agent():
         assert not host.agents[CODEX].typed
 
 
+async def test_a_notice_leaves_the_keys_of_arranging_in_view():
+    async with running(three_agents(), (80, 24)) as (app, pilot):
+        await lead(pilot, "%")
+        await lead(pilot, "o")
+        await pilot.press("N")
+        await until(lambda: not at_main(app))
+        await pilot.press(*"pair", "enter")
+        await until(lambda: at_main(app) and "layout: pair" in text_of(app).splitlines()[-1])
+        last = text_of(app).splitlines()[-1]
+        assert "arrange  Esc done  arrows resize" in last
+
+
 async def test_rules_are_dragged_with_the_mouse():
     async with running(three_agents(), layout="main") as (app, pilot):
         where = regions(app)
