@@ -36,6 +36,7 @@ LIVE = "live"
 WATCH = "watch"
 LAST = "last"
 LEAST_NOTE = 12  # cells below which a title says nothing of messages
+LEAST_SCROLL = 6  # cells for where the pane is scrolled to
 LEAST_TITLE = 14  # cells below which it leaves the title of the window out
 UNPROVED = tr("locks not enforced")
 UNPROVED_HINT = tr("None of its hooks has run yet: it may write files that others have locked")
@@ -142,7 +143,8 @@ class PaneTitle(SegmentBar):
 
     def _notes(self, agent: AgentView, room: int) -> Sequence[Piece]:
         """What else there is to say, the most needed first."""
-        notes = [self._scroll()] if self.scrolled else []
+        # it is more needed than the word of the state
+        notes = [self._scroll(room + cell_len(agent.mark.short) + 1)] if self.scrolled else []
         if agent.unread and room >= LEAST_NOTE:
             target = f"task:{agent.unread_task}"
             notes.append(Piece(tr(f" {agent.unread} unread "), "$muted", target, tr("Messages in its inbox")))
@@ -169,8 +171,12 @@ class PaneTitle(SegmentBar):
         sign, ink = ("×", "$fail") if delivery.failed else ("→", "$ink")
         return Piece(f" {sign} {text} ", ink, target)
 
-    def _scroll(self) -> Piece:
-        text = shorten(one_line(self.scrolled), 40)
+    def _scroll(self, room: int) -> Piece:
+        text, most = one_line(self.scrolled), max(LEAST_SCROLL, min(room - 4, 40))
+        if cell_len(text) > most:  # the last word is the count of matches
+            words, _, count = text.rpartition(" ")
+            count = shorten(count, most, "start")
+            text = f"{shorten(words, most - cell_len(count) - 1)} {count}".strip()
         return Piece(f" ↑ {text} ", "bold $accent", LIVE, tr("Back to the live screen"))
 
     def _buttons(self) -> list[Piece]:

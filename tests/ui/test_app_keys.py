@@ -1,6 +1,7 @@
 """The application used by keys alone."""
 
 import asyncio
+import re
 import time
 from itertools import pairwise
 from typing import Any
@@ -254,6 +255,19 @@ async def test_a_new_agent_may_be_any_command_line():
         await until(lambda: host.opened)
         command = ("./my-bot.py",)
         assert host.opened[-1] == AgentSpec("my-bot", "bob", args=("--fast", "a b"), command=command)
+
+
+@pytest.mark.parametrize("width", [80, 240])
+async def test_the_title_says_where_it_is_scrolled_to_and_counts_matches(width):
+    host = three_agents()
+    async with running(host, (width, 24), layout="columns") as (app, pilot):
+        host.agents[CLAUDE].feed("a word\r\n" * 40)
+        await until(lambda: app.main.active == CLAUDE)
+        await pilot.press("f7", "/", *"a word", "enter")
+        await until(lambda: "n N next match" in text_of(app).splitlines()[-1])
+        title = text_of(app).splitlines()[1]
+        assert "↑ scroll" in title
+        assert re.search(r"\d+/40 ", title)
 
 
 async def test_the_bottom_row_shows_the_keys_of_scroll_mode():
