@@ -514,7 +514,7 @@ class AgentSession:
             self.delivery.on_enter(draft)
             self.turns.on_prompt(draft)
         if presses_stop(data):
-            self.turns.on_user_stop()
+            self.turns.on_user_stop(dialog=dialog_open(self.console))
 
     def _opens_menu(self, data: bytes) -> bool:
         reading = self.console.reading()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from synapse_tui.content import Artifact
 from synapse_tui.dataclass import dataclass
@@ -210,6 +210,16 @@ UNREPORTED = 5.0
 """Seconds that an agent must be ready before a turn is over whose end its hooks should have reported."""
 STOPPED_BY_USER = 3.0
 """Seconds after the user's interrupt key within which the end of a turn is attributed to it."""
+WENT_ON = 0.5
+"""Seconds of work after a canceled dialog that prove that the turn goes on."""
+AT_KEYBOARD = "interrupted at the keyboard"
+DENIED = "stopped when its request was denied"
+
+
+class _UserStop(NamedTuple):
+    at: float
+    reason: str = AT_KEYBOARD
+    dialog: bool = False  # whether it canceled a dialog, after which the agent may go on
 
 
 class TurnTracker:
@@ -241,7 +251,9 @@ class TurnTracker:
         """Tasks answered between the Enter of a message and the proof that it was submitted."""
         self._prompted = False
         """Whether a hook has reported a prompt since Enter was pressed for a message."""
-        self._user_stop = float("-inf")
+        self._user_stop = _UserStop(float("-inf"))
+        self._works_since: float | None = None  # since when it is seen working; None while it is not
+        self._worked_at = float("-inf")  # when it was last certainly working
         self._exited = False
         self._conclusion = Conclusion(tasks, self._turn_tasks, reader, clock, self._runs)
 
@@ -362,6 +374,7 @@ class TurnTracker:
     def on_report(self, report: StateReport) -> None:
         if report.state is not AgentState.READY:
             self._conclusion.forget()
+        self._note_work(report)
         turn = self.current
         if report.state in (AgentState.READY, AgentState.ERROR):
             self._over_before = True
@@ -372,6 +385,16 @@ class TurnTracker:
             self._conclusion.change(turn.task_id, state=TaskState.WORKING, reason="")
         else:
             self._move(turn, report)
+
+    def _note_work(self, report: StateReport) -> None:
+        if report.state is AgentState.PROCESSING:
+            self._works_since = report.since if self._works_since is None else self._works_since
+            return
+        if self._works_since is not None:
+            now = self._clock()
+            if now - max(self._works_since, self._user_stop.at) >= WENT_ON:
+                self._worked_at = now
+        self._works_since = None
 
     def _move(self, turn: Turn, report: StateReport) -> None:
         if report.state is AgentState.PROCESSING:
@@ -417,6 +440,7 @@ class TurnTracker:
         turn = self.current
         status = event.state if isinstance(event, ProgramStatus) else ""
         if status == "working":
+            self._worked_at = self._clock()
             self._conclusion.forget()
         if turn is None:
             return
@@ -452,8 +476,17 @@ class TurnTracker:
         if self.current is not None and text:
             self.current.prompts.append(text)
 
-    def on_user_stop(self) -> None:
-        self._user_stop = self._clock()
+    def on_user_stop(self, *, dialog: bool = False) -> None:
+        """Note that the user pressed a key that interrupts; into a dialog, it may only cancel that."""
+        self._user_stop = _UserStop(self._clock(), dialog=dialog)
+
+    def on_denied(self, at: float) -> None:
+        """Note that a dialog was canceled away from its pane, which ends the turn of many agents."""
+        self._user_stop = _UserStop(at, DENIED, dialog=True)
+
+    def _stopped_by_user(self, turn: Turn) -> bool:
+        stop = self._user_stop
+        return stop.at >= turn.begun and not (stop.dialog and self._worked_at > stop.at)
 
     def stopping(self, reason: str, follows: str = "") -> None:
         """Note that the turn is about to be interrupted; its task is canceled when it ends."""
@@ -491,7 +524,7 @@ class TurnTracker:
         now = self._clock()
         pause = SETTLED_SIGNAL if turn.worked else SETTLED
         settled = max(turn.changed, turn.begun) + pause - now
-        if turn.prompted and not turn.done and not turn.stop_reason and self._user_stop < turn.begun:
+        if turn.prompted and not turn.done and not turn.stop_reason and not self._stopped_by_user(turn):
             settled = max(settled, report.since + UNREPORTED - now)
         if settled > 0 and not (rests and self.told_done):
             return settled
@@ -559,8 +592,8 @@ class TurnTracker:
     def _ready(self, turn: Turn) -> None:
         if turn.stop_reason:
             self._stop(turn, turn.stop_reason)
-        elif turn.begun <= self._user_stop > self._clock() - STOPPED_BY_USER:
-            self.end(TaskState.CANCELED, "interrupted at the keyboard")
+        elif self._stopped_by_user(turn) and self._user_stop.at > self._clock() - STOPPED_BY_USER:
+            self.end(TaskState.CANCELED, self._user_stop.reason)
         else:
             self._over(TaskState.COMPLETED)
 

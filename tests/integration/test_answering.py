@@ -16,7 +16,7 @@ from synapse_tui.agents.delivery import answering
 from synapse_tui.agents.delivery.answering import AnswerOutcome
 from synapse_tui.agents.dialogs import AgentDialog
 from synapse_tui.agents.profiles.profile import DialogRule
-from synapse_tui.model import AgentState, DeliveryState
+from synapse_tui.model import AgentState, DeliveryState, TaskState
 from tests.integration.session_rig import Rig, open_rig, with_profile
 from tests.waiting import until
 
@@ -108,6 +108,21 @@ async def test_no_is_answered_by_the_key_that_its_words_name(rig: Rig) -> None:
     assert answers(rig) == ["denied"]
     assert keys(rig) == ["escape"]
     await rig.ready()
+
+
+@pytest.mark.parametrize("way", ["board", "keyboard"])
+async def test_a_turn_that_goes_on_after_its_dialog_was_denied_is_not_interrupted(rig: Rig, way: str) -> None:
+    task = rig.send("%%perm:make all%% now")
+    await rig.state(AgentState.WAITING)
+    dialog = await shown(rig)
+    if way == "board":
+        assert (await answer(rig, dialog, NO)).closed
+    else:
+        await until(lambda: not rig.session.keyboard.guard.answers_in(rig.session.console.now()), "keys")
+        rig.type("\x1b")
+    done = await rig.done(task)
+    assert answers(rig) == ["denied"]
+    assert (done.state, done.reason) == (TaskState.COMPLETED, "")
 
 
 async def test_a_dialog_that_just_appeared_is_refused(rig: Rig) -> None:

@@ -9,7 +9,16 @@ import pytest
 
 from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.state import Passage, Timeline
-from synapse_tui.agents.turns import AMENDED, SETTLED, SETTLED_SIGNAL, UNANSWERED, UNREPORTED, TurnTracker
+from synapse_tui.agents.turns import (
+    AMENDED,
+    AT_KEYBOARD,
+    DENIED,
+    SETTLED,
+    SETTLED_SIGNAL,
+    UNANSWERED,
+    UNREPORTED,
+    TurnTracker,
+)
 from synapse_tui.content import Artifact
 from synapse_tui.events import EventBus
 from synapse_tui.hooks import HookKind
@@ -234,6 +243,24 @@ def test_an_interrupt_key_long_ago_does_not(rig):
     rig.now += 60
     rig.ready()
     assert rig.task.state is TaskState.COMPLETED
+
+
+@pytest.mark.parametrize("works", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("way", ["keyboard", "board"])
+def test_a_denied_dialog_ends_the_turn_only_of_an_agent_that_stops(rig, way, works):
+    rig.begin()
+    rig.report(AgentState.PROCESSING)
+    rig.report(AgentState.WAITING)
+    if way == "keyboard":
+        rig.turns.on_user_stop(dialog=True)
+    else:
+        rig.turns.on_denied(rig.now)
+    if works:  # for a moment, its title or progress may only be behind
+        rig.report(AgentState.PROCESSING)
+        rig.now += works
+    rig.ready()
+    stopped = (TaskState.CANCELED, AT_KEYBOARD if way == "keyboard" else DENIED)
+    assert (rig.task.state, rig.task.reason) == ((TaskState.COMPLETED, "") if works == 1.0 else stopped)
 
 
 def test_a_prompt_of_the_user_ends_the_answer(rig):

@@ -57,10 +57,10 @@ class Answerer:
     that were chosen, Escape where these say so, or the key that the agent names for it.
     """
 
-    def __init__(self, view: AgentTerminal, keyboard: Keyboard, stopped: Callable[[], None]) -> None:
+    def __init__(self, view: AgentTerminal, keyboard: Keyboard, denied: Callable[[float], None]) -> None:
         self._view = view
         self._keyboard = keyboard
-        self._stopped = stopped
+        self._denied = denied
 
     async def answer(self, serial: int, fingerprint: str, option: str) -> AnswerOutcome:
         begun = self._view.now()
@@ -71,12 +71,13 @@ class Answerer:
             key = key_bytes(chosen.key or ("escape" if chosen.escape else "enter"))
             while not (chosen.key or presses_stop(key)) and dialog.marked != wanted:
                 dialog = await self._move(dialog, wanted, begun)
+            pressed = self._view.now()
             await self._press(key, dialog, begun)
         except _Refusal as refusal:
             return AnswerOutcome(closed=False, reason=refusal.reason)
         self._keyboard.guard.answered(dialog, key)
         if presses_stop(key):
-            self._stopped()
+            self._denied(pressed)
         return await self._closed(dialog)
 
     def _seen(self, serial: int, fingerprint: str) -> AgentDialog:

@@ -381,7 +381,7 @@ class Delivery:
         self._collector = collector
         self._typist = Typist(view, keyboard, profile)
         self._interrupter = Interrupter(view, keyboard, profile)
-        self._answerer = Answerer(view, keyboard, turns.on_user_stop)
+        self._answerer = Answerer(view, keyboard, turns.on_denied)
         self.busy = asyncio.Lock()
         """Held while keys are sent to the agent."""
         self._task: asyncio.Task[None] | None = None
