@@ -85,6 +85,25 @@ async def test_priority_5_while_a_dialog_covers_another_message(tmp_path):
         assert {record["answer"] for record in rig.records("dialog-answer")} == {"denied"}
 
 
+@pytest.mark.parametrize(
+    ("text", "state", "reason"),
+    [
+        ("%%perm:make all%%", AgentState.WAITING, "denies its open dialog first"),
+        ("%%hang:60%%", AgentState.PROCESSING, "interrupts it first"),
+    ],
+)
+async def test_the_receipt_of_priority_5_says_what_it_does(tmp_path, text, state, reason):
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+        rig.send(text)
+        await rig.state(state)
+        urgent = rig.send("stop it", 5)
+        assert (urgent.delivery, urgent.reason) == (DeliveryState.QUEUED, reason)
+        assert rig.send("and that").reason in ("another message goes first", Reason.BEHIND)
+        assert rig.session.tasks.get(urgent.id).reason == reason
+        await rig.done(urgent)
+
+
 async def test_an_agent_that_starts_gets_no_interrupt_key(tmp_path):
     async with open_rig(tmp_path, "--startup", "1") as rig:
         outcome = await rig.session.interrupt()

@@ -356,6 +356,8 @@ class Settlement:
 
 SETTLE = 0.1  # maximum seconds for the agent to finish its work before a message is typed
 NOT_STARTED = "the agent has not started yet"
+INTERRUPTS = "interrupts it first"
+DENIES = "denies its open dialog first"
 
 
 class Delivery:
@@ -393,6 +395,7 @@ class Delivery:
         self._stopped_at = float("-inf")
         self._typing = ""  # task whose message is being typed
         self._interrupted: set[str] = set()
+        self._interrupting = ""  # urgent message that the agent is being interrupted for
 
     def follow(self, profile: Profile) -> None:
         """Use a changed profile; call it only while not busy."""
@@ -443,6 +446,10 @@ class Delivery:
             self._typist.give_up("something urgent goes first")
         if self._typing:
             self._outbox.hold("another message goes first", but=self._typing)
+        elif urgent is not None and self._interrupts_for(urgent):
+            reason = DENIES if dialog_open(self._view) else INTERRUPTS
+            self._tasks.change(urgent.id, delivery=DeliveryState.QUEUED, reason=reason)
+            self._outbox.hold("another message goes first", but=urgent.id)
         elif (hold := self._why_not(self._outbox.head)) is not None:
             self._outbox.hold(hold.reason)
 
@@ -542,6 +549,15 @@ class Delivery:
             await self._withdraw(standing.task_id)
             self._outbox.doubt(standing.task_id, "something urgent goes first")
         return True
+
+    def _interrupts_for(self, task: Task) -> bool:
+        """Whether the agent is interrupted for an urgent message, now or in a moment."""
+        if not (self._view.alive and self._view.allowed):
+            return False
+        if task.id == self._interrupting:
+            return True
+        working = self._view.report.state is AgentState.PROCESSING or dialog_open(self._view)
+        return self._started and working and task.id not in self._interrupted
 
     def _why_not(self, task: Task | None) -> Hold | None:
         hold = self._admission.why_not(task)
@@ -667,7 +683,11 @@ class Delivery:
     async def _interrupt_for(self, task: Task) -> float:
         self._interrupted = {task_id for task_id in self._interrupted if task_id in self._outbox} | {task.id}
         if self._started:
-            outcome = await self.interrupt(f"interrupted by {task.sender.sender_id}", task.follows)
+            self._interrupting = task.id
+            try:
+                outcome = await self.interrupt(f"interrupted by {task.sender.sender_id}", task.follows)
+            finally:
+                self._interrupting = ""
             if not outcome.stopped and task.id in self._outbox:
                 self._tasks.change(task.id, delivery=DeliveryState.HELD, reason=outcome.reason)
         return 0.0
