@@ -18,7 +18,7 @@ class Reason(StrEnum):
     VI_NORMAL = "composer in vi's normal mode"
     UNSTEADY = "composer just changed"
     DRAFT = "you have a draft"
-    TYPING = "typing"
+    TYPING = "you are typing"
     UNREAD = "agent does not read its input"
     WORKING = "working"
     BEHIND = "other messages go first"

@@ -75,7 +75,7 @@ def test_typing_holds_for_a_moment(agent):
     agent.keyboard.press(b"a")
     hold = why_held(agent, agent.keyboard, make_profile())
     assert hold is not None
-    assert hold.reason == "typing"
+    assert hold.reason == "you are typing"
     assert hold.seconds == pytest.approx(QUIET_BLIND)
     agent.time += QUIET_BLIND
     assert reason(agent) == ""
@@ -83,7 +83,7 @@ def test_typing_holds_for_a_moment(agent):
 
 def test_keys_that_are_held_back_hold(agent):
     agent.keyboard.hold()
-    assert reason(agent) == "typing"
+    assert reason(agent) == "you are typing"
 
 
 def test_after_an_error_the_composer_decides(agent):

@@ -377,7 +377,7 @@ class Typist(Composing):
         while not self.stands(text):
             self._check_dialog()
             if self.user_waits_too_long:
-                raise _Stop(Typed.REMOVED, "typing")
+                raise _Stop(Typed.REMOVED, Reason.TYPING)
             if not await self.change(deadline):
                 raise _Stop(Typed.LEFT, Reason.NOT_SHOWN)
 
@@ -419,7 +419,7 @@ class Typist(Composing):
         def look() -> _Mark:
             self._check_dialog()
             if self._in_turn and self.user_waits_too_long:
-                raise _Stop(Typed.REMOVED, "typing")
+                raise _Stop(Typed.REMOVED, Reason.TYPING)
             if not self.stands(text):
                 raise _Gone
             tail = self._view.tail() if self._profile.composer is None else ""
