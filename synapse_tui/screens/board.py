@@ -43,6 +43,7 @@ SAME_SECONDS = 3.0  # between an agent's passage and the change of its message t
 CALLING = (AgentState.WAITING, AgentState.ERROR)
 CALM_SECONDS, CALM_STEP = 60.0, 10.0
 NEVER_ASKED = tr("has not been asked for anything yet")
+NOT_SINCE_RESUMED = tr("has not been asked for anything since it resumed")
 
 
 class BoardActions:
@@ -112,7 +113,7 @@ class BoardActions:
                 task=_task_line(session, self._app.labels()),
             )
             if not what and agent.state is AgentState.READY and not _has_worked(session):
-                what = NEVER_ASKED
+                what = NOT_SINCE_RESUMED if session.spec.resume else NEVER_ASKED
         return BoardRow(
             agent,
             state,

@@ -300,7 +300,11 @@ class Sidebar(FaultTolerant, Vertical):
         ]
         if not rows:
             key = keys_of(self.app).way("compose")
-            rows = [Option(tr(f"  none yet: type @name and a message,\n  or press {key}"), disabled=True)]
+            rows = [
+                Option(
+                    tr(f"  none since the start: type @name and\n  a message, or press {key}"), disabled=True
+                )
+            ]
         self._fill("messages", rows, follow=True)
         waiting = sum(not task.state.final for task in tasks)
         self.query_one("#messages-title", Section).count = tr(f"{waiting} open") if waiting else ""

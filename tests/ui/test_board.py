@@ -18,6 +18,7 @@ from synapse_tui.app import SynapseApp
 from synapse_tui.errors import PortsExhausted
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
 from synapse_tui.screens.agents import InterruptDialog
+from synapse_tui.screens.board import NOT_SINCE_RESUMED
 from synapse_tui.screens.composer import Composer
 from synapse_tui.screens.dialog import Confirm, Report
 from synapse_tui.screens.main import view_state
@@ -676,3 +677,17 @@ async def test_an_agent_says_which_one_opened_it() -> None:
         await pilot.press(LEADER, "w")
         await until(lambda: isinstance(app.screen, Report))
         assert f"{GEMINI}, {CODEX}" in text_of(app)
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+async def test_an_agent_that_resumed_a_conversation_may_have_been_asked_before(resumed: bool) -> None:
+    host = three_agents()
+    async with on_the_board(host) as (app, pilot, clock):
+        session = host.agents[CLAUDE]
+        session.spec = replace(session.spec, resume=resumed)
+        session.become(AgentState.READY)
+        clock.forward(1)
+        await pilot.pause()
+        since = "since it resumed" if resumed else "yet"
+        await until(lambda: f"has not been asked for anything {since}"[:30] in text_of(app))
+        assert (NOT_SINCE_RESUMED in [row.what for row in app.main.board.source.rows()]) is resumed

@@ -53,6 +53,14 @@ async def test_it_takes_its_columns_from_the_panes(width, columns):
         assert app.main.sidebar.display
 
 
+async def test_an_empty_list_speaks_only_of_messages_since_the_start():
+    host = three_agents()
+    host.history.put("from before the restart")
+    async with running(host) as (app, pilot):
+        await pilot.press("f6")
+        await until(lambda: "none since the start: type @name" in text_of(app))
+
+
 async def test_in_a_very_narrow_terminal_it_takes_the_place_of_the_panes():
     host = three_agents()
     async with running(host, size=(70, 24)) as (app, pilot):
