@@ -96,7 +96,7 @@ class HistoryActions:
     def export(self, wanted: TaskQuery) -> None:
         async def write(form: str, path: Path) -> str:
             count = await self.reader.export(wanted, form, path)
-            return tr(f"{plural(count, 'task')} in {path}")
+            return tr(f"exported {plural(count, 'task')}: {short_path(path)}")
 
         self._app.ask(HistoryExport(self.project, self.now(), write), self._notice)
 
@@ -156,7 +156,7 @@ class HistoryView(Dialog[None]):
     def buttons(self) -> ComposeResult:
         yield Button(tr("Again (r)"), id="again", compact=True)
         yield Button(tr("Copy answer (c)"), id="copy-answer", compact=True)
-        yield Button(tr("Message (m)"), id="copy-message", compact=True)
+        yield Button(tr("Copy message (m)"), id="copy-message", compact=True)
         yield Button(tr("Export (e)"), id="export", compact=True)
         yield Button(tr("Close"), id="close", compact=True)
 
@@ -536,7 +536,7 @@ class HistoryExport(Form[str]):
         self._write = write
 
     def body(self) -> ComposeResult:
-        yield label(tr(f"New file, in {self._folder} unless you give a folder"), "label -first")
+        yield label(tr(f"New file, in {short_path(self._folder)} unless you give a folder"), "label -first")
         yield Input(self._name, id="path", select_on_focus=False, compact=True)
         yield label(tr("Its ending selects the format: .md, .json, .jsonl or .csv"))
 

@@ -19,6 +19,7 @@ from synapse_tui.screens.composer import Composer
 from synapse_tui.screens.dialog import Pick
 from synapse_tui.screens.history import OFF, HistoryExport, HistoryView
 from synapse_tui.widgets.history_list import HistoryList
+from synapse_tui.widgets.sidebar import short_path
 from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 
@@ -248,7 +249,7 @@ async def test_what_is_shown_is_exported(tmp_path: Path) -> None:
         [(wanted, form, path)] = host.history.exported
         assert (wanted.query, wanted.project, form) == ("two", str(host.project), "csv")
         assert path == host.project / "history-2026-03-01.csv"
-        await until(lambda: "1 task in" in text_of(app))
+        await until(lambda: f"exported 1 task: {short_path(path)}"[:40] in text_of(app))
 
 
 async def test_a_task_is_sent_again_to_the_same_agent_or_another() -> None:
