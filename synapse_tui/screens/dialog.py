@@ -15,6 +15,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.css.scalar import Unit
 from textual.geometry import Size
+from textual.keys import _character_to_key as character_to_key
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.renderables.background_screen import BackgroundScreen
@@ -77,29 +78,42 @@ def when_handled(start: Callable[[], Widget], then: Callable[[], object]) -> Non
 class DialogHints(Static):
     """The keys of a dialog in one row: whole ones only, the last of them always, since it is the way out.
 
-    A click on the way out does what its key does.
+    A click on a hint does what its key does.
     """
 
     def render(self) -> Content:
-        return Content("".join(self._row()))
+        sign, parts = self._row()
+        return Content(sign.join(parts))
 
-    def _row(self) -> tuple[str, str]:
-        """Return what is shown: what stands before the last hint, and that hint."""
+    def _row(self) -> tuple[str, list[str]]:
+        """Return the hints that are shown, and what stands between them."""
         text = str(self.content)
         parts = _BETWEEN_HINTS.split(text)
         between = next(_BETWEEN_HINTS.finditer(text), None)
         sign = between.group() if between is not None else ""
         while len(parts) > 1 and cell_len(sign.join(parts)) > self.content_size.width:
             del parts[-2]
-        return "".join(part + sign for part in parts[:-1]), parts[-1]
+        return sign, parts
 
     async def on_click(self, event: events.Click) -> None:
         event.stop()
-        before, last = self._row()
         at = event.get_content_offset(self)
-        begins = cell_len(before)
-        if at is not None and last.startswith("Esc ") and begins <= at.x < begins + cell_len(last):
-            await self.run_action("screen.leave")
+        sign, parts = self._row()
+        left = at.x if at is not None else -1
+        for part in parts:
+            if 0 <= left < cell_len(part) and (key := _key_of(part)):
+                self.app.simulate_key(key)
+            left -= cell_len(part + sign)
+
+
+_KEYS = {"Esc": "escape", "Shift+Enter": "shift+enter", "Enter": "enter", "Tab": "tab", "Space": "space"}
+
+
+def _key_of(hint: str) -> str:
+    """Return the key that a hint names; empty for several and for none."""
+    named, blank, _what = hint.partition(" ")
+    single = len(named) == 1 and named.isascii()
+    return _KEYS.get(named, character_to_key(named) if single else "") if blank else ""
 
 
 def no_text(_width: int) -> Content:

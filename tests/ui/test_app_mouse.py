@@ -11,11 +11,12 @@ from synapse_tui.app import SynapseApp
 from synapse_tui.model import DeliveryState, ExitStatus
 from synapse_tui.screens.agents import InterruptDialog
 from synapse_tui.screens.composer import Composer, Draft
+from synapse_tui.screens.history import HistoryView
 from synapse_tui.screens.messages import MessageDetail
 from synapse_tui.screens.new_agent import NewAgent
 from synapse_tui.screens.palette import Palette
 from synapse_tui.widgets.terminal_view import TerminalView
-from tests.ui.app_kit import at_main, running, text_of, three_agents, until
+from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
 
 CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
 
@@ -146,10 +147,25 @@ async def test_a_click_on_the_way_out_closes_a_dialog_without_buttons():
     async with running(three_agents()) as (app, pilot):
         await click(app, pilot, "palette")
         await until(lambda: isinstance(app.screen, Palette) and app.screen.ready)
-        await click(app, pilot, "Enter runs it")
+        await click(app, pilot, "↑↓ choose")
         assert isinstance(app.screen, Palette)
         await click(app, pilot, "Esc closes")
         await until(lambda: at_main(app))
+
+
+async def test_a_click_on_a_hint_of_a_dialog_does_what_its_key_does():
+    host = three_agents()
+    host.history.put("the only one")
+    async with running(host, size=(90, 24)) as (app, pilot):
+        await pilot.press(LEADER, "h")
+        await until(lambda: "the only one" in text_of(app))
+        await until(lambda: isinstance(app.screen, HistoryView) and app.screen.ready)
+        await click(app, pilot, "Enter opens")
+        await until(lambda: "Esc back to the list" in text_of(app))
+        await click(app, pilot, "Esc back")
+        await until(lambda: "Enter opens" in text_of(app))
+        await click(app, pilot, "Tab next field")
+        await until(lambda: app.focused is not None and app.focused.id == "again")
 
 
 async def test_the_help_says_what_the_middle_button_does():
