@@ -85,6 +85,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self._question_waits = False
         self.begins = True  # until the questions are answered on which it depends what is opened first
         self.answers: Mapping[str, int] = {}  # cards over the composers, by agent id
+        self.names: dict[str, str] = {}  # of all agents, also of those that were closed
         self.numbers = Numbers()
         self._seen_ends: set[str] = set()  # exited agents that the user has looked at since
         self.tab_bar = TabBar()
@@ -92,6 +93,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.deck.set_reactive(Deck.arrangement, layout)
         self.conversations = ConversationTabs(host, self.deck)
         self.sidebar = Sidebar()
+        self.sidebar.names = self.names
         self.sidebar.locks.look = self._look_at_locks
         self.board = Board()
         self.which_key = WhichKey()
@@ -247,6 +249,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         )
         hosted.sort(key=lambda each: each.number)
         self.agents = sorted([*hosted, *self.conversations.views(numbers)], key=lambda each: each.number)
+        self.names.update((each.agent_id, each.label) for each in self.agents)
         self.tab_bar.agents = self.agents
         self._show_expected()
         self.sidebar.agents = hosted

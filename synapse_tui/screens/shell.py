@@ -155,11 +155,11 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
         return next((pane for pane in self.main.deck.panes if pane.view is view), None)
 
     def label(self, agent_id: str) -> str:
-        agent = self.main.find(agent_id)
-        return agent.label if agent is not None else agent_id
+        return self.main.names.get(agent_id, agent_id)
 
     def labels(self) -> dict[str, str]:
-        return {agent.agent_id: agent.label for agent in self.main.agents}
+        """Return the names of all agents, also of those that were closed."""
+        return dict(self.main.names)
 
     # Notices and errors
 

@@ -238,6 +238,7 @@ class Sidebar(FaultTolerant, Vertical):
         id: str | None = None,  # noqa: A002 - Textual's name
     ) -> None:
         super().__init__(id=id, classes="-no-peers -no-externals")
+        self.names: Mapping[str, str] = {}  # of all agents, also of those that were closed
         self.clock = clock
         self.now = now
         self.locks = LockPanel(lambda: self.now())  # noqa: PLW0108 - the clock may be replaced
@@ -292,10 +293,9 @@ class Sidebar(FaultTolerant, Vertical):
     def watch_listing(self) -> None:
         if not self._shown():
             return
-        labels = {agent.agent_id: agent.label for agent in self.agents}
         now, places, tasks = self.now(), self.listing.places, self.listing.tasks
         rows = [
-            Option(message_row(task, labels, self._width, now, places.get(task.id, (1, 1))), id=task.id)
+            Option(message_row(task, self.names, self._width, now, places.get(task.id, (1, 1))), id=task.id)
             for task in tasks[-MAX_MESSAGES:]
         ]
         if not rows:
@@ -319,7 +319,6 @@ class Sidebar(FaultTolerant, Vertical):
         if not self._shown():
             return
         view, line = self.query_one(MessageList), 0
-        labels = {agent.agent_id: agent.label for agent in self.agents}
         now, top = self.now(), int(view.scroll_offset.y)
         tasks = {task.id: task for task in self.listing.tasks}
         for index, option in enumerate(view.options):
@@ -331,7 +330,7 @@ class Sidebar(FaultTolerant, Vertical):
             if task is None or line <= top:
                 continue
             place = self.listing.places.get(task.id, (1, 1))
-            row = message_row(task, labels, self._width, now, place)
+            row = message_row(task, self.names, self._width, now, place)
             if row != option.prompt:
                 view.replace_option_prompt_at_index(index, row)
 

@@ -61,6 +61,20 @@ async def test_an_empty_list_speaks_only_of_messages_since_the_start():
         await until(lambda: "none since the start: type @name" in text_of(app))
 
 
+async def test_an_agent_that_was_closed_keeps_its_name():
+    host = three_agents()
+    host.message(CODEX, "fix it", state=TaskState.COMPLETED, delivery=DeliveryState.DONE)
+    host.rename(CODEX, "bob")
+    async with running(host) as (app, pilot):
+        await pilot.press("f6")
+        await until(lambda: "→ bob" in text_of(app))
+        await host.close(CODEX)
+        await until(lambda: CODEX not in [agent.agent_id for agent in app.main.agents])
+        await pilot.pause()
+        assert "→ bob" in text_of(app)
+        assert app.label(CODEX) == "bob"
+
+
 async def test_in_a_very_narrow_terminal_it_takes_the_place_of_the_panes():
     host = three_agents()
     async with running(host, size=(70, 24)) as (app, pilot):
