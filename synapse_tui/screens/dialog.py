@@ -42,7 +42,7 @@ Row = tuple[str, Content]
 
 BUSY = tr("one moment…")
 _BETWEEN_HINTS = re.compile(r"\s*[·・]\s*")
-_BUTTON_KEY = re.compile(r"(.+?) ?[(（](.)[)）]$")
+BUTTON_KEY = re.compile(r"(.+?) ?[(（](.)[)）]$")
 READY_SECONDS = 2.0  # a dialog accepts keys again after this, even if the last one is still being handled
 ROUNDS = 2  # passes through the message queues for one key or click: the event itself, then what it posts
 LEAST_ROWS = 3
@@ -199,7 +199,7 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
         for words in (words for line in shown for words in _BETWEEN_HINTS.split(line)):
             key, _space, what = words.partition(" ")
             hints += [(key, what)] if what else []
-        named = (_BUTTON_KEY.match(str(each.label)) for each in self.query(Button) if each.display)
+        named = (BUTTON_KEY.match(str(each.label)) for each in self.query(Button) if each.display)
         hints += [(found[2], found[1]) for found in named if found is not None]
         return Place(self._title_text, tuple(hints))
 

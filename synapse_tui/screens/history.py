@@ -37,7 +37,7 @@ from synapse_tui.widgets.views import named, party, proof
 from synapse_tui.wording import moment, since
 
 from .composer import Draft
-from .dialog import Dialog, FittedText, Form, Pick, label, no_text
+from .dialog import BUTTON_KEY, Dialog, FittedText, Form, Pick, label, no_text
 from .messages import MessageActions, said, timeline_text
 from .shell import Shell
 
@@ -61,6 +61,12 @@ SPANS: Mapping[str, tuple[str, timedelta | None]] = {
     "day": (tr("the last day"), timedelta(days=1)),
     "week": (tr("the last 7 days"), timedelta(days=7)),
     "month": (tr("the last 30 days"), timedelta(days=30)),
+}
+BUTTONS: Mapping[str, str] = {
+    "again": tr("Again (r)"),
+    "copy-answer": tr("Copy answer (c)"),
+    "copy-message": tr("Copy message (m)"),
+    "export": tr("Export (e)"),
 }
 
 
@@ -154,10 +160,8 @@ class HistoryView(Dialog[None]):
                 yield FittedText(id="story")
 
     def buttons(self) -> ComposeResult:
-        yield Button(tr("Again (r)"), id="again", compact=True)
-        yield Button(tr("Copy answer (c)"), id="copy-answer", compact=True)
-        yield Button(tr("Copy message (m)"), id="copy-message", compact=True)
-        yield Button(tr("Export (e)"), id="export", compact=True)
+        for name, text in BUTTONS.items():
+            yield Button(text, id=name, compact=True)
         yield Button(tr("Close"), id="close", compact=True)
 
     def on_mount(self) -> None:
@@ -388,14 +392,29 @@ class HistoryView(Dialog[None]):
     def _label(self) -> None:
         chosen = self.filters.labels(one_line(self._actions.project.name), self._actions.labels())
         keys = {"project": "p", "agent": "g", "state": "s", "span": "t"}
-        for name, text in chosen.items():
-            button = self.query_one(f"#by-{name}", Button)
-            button.label = Content(f"{text} ({keys[name]})")
+        filters = {f"by-{name}": f"{text} ({keys[name]})" for name, text in chosen.items()}
+        labels = {**filters, **BUTTONS}
+        for name, text in labels.items():
+            button = self.query_one(f"#{name}", Button)
+            button.label = Content(text if self._keys_act else BUTTON_KEY.sub(r"\1", text))
             button.refresh(layout=True)  # the width depends on the label
+
+    @property
+    def _keys_act(self) -> bool:
+        """Whether letters are keys, and not words that are searched for."""
+        return self.focused is None or self.focused.id != "query"
+
+    def on_descendant_focus(self) -> None:
+        """Name only the keys that do something where the focus is."""
+        self._label()
+        if not self._is_loading:
+            self.list.note = self._nothing()
+            self.list.refresh()
 
     def _nothing(self) -> str:
         if self.filters.narrow:
-            return tr("nothing found") + ("" if self.filters.everywhere else tr("; p searches all projects"))
+            more = tr("; p searches all projects") if self._keys_act else tr("; Tab p searches all projects")
+            return tr("nothing found") + ("" if self.filters.everywhere else more)
         return tr("no messages yet") if self._actions.kept else OFF
 
     def _show_count(self) -> None:

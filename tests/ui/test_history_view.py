@@ -68,7 +68,15 @@ async def test_what_is_typed_is_found_at_once_and_only_the_last_word_is_asked_fo
         await until(lambda: texts(view) == ["fix the parser"])
         assert len(host.history.asked) - asked <= len("parser")
         await pilot.press("z", "z")
+        await until(lambda: "nothing found; Tab p searches all projects" in text_of(app))
+        assert "(p)" not in text_of(app)
+        assert "(r)" not in text_of(app)
+        await pilot.press("tab")
         await until(lambda: "nothing found; p searches all projects" in text_of(app))
+        assert "(p)" in text_of(app)
+        assert "Copy message (m)" in text_of(app)
+        await pilot.press("p")
+        await until(lambda: host.history.asked[-1].project == "")
 
 
 async def test_a_long_history_is_read_page_by_page_and_the_marked_one_is_shown_whole() -> None:
