@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from synapse_tui.dataclass import dataclass
 
-from .errors import AgentExited, AgentNotFound, AmbiguousAddress, ConfigError
+from .errors import AgentExited, AgentNotFound, AmbiguousAddress, ConfigError, TakesNoMessages
 from .paths import tilde
 
 ALL = "all"
@@ -151,6 +151,15 @@ def resolve(address: str, candidates: Sequence[Address], *, sender: str = "") ->
     raise _not_found(wanted, candidates, others)
 
 
+def receivers(address: str, candidates: Sequence[Address], *, sender: str = "") -> list[Address]:
+    """Resolve the address of a message; as `resolve`, and raises TakesNoMessages."""
+    found = resolve(address, candidates, sender=sender)
+    for target in found:
+        if not target.receives:
+            raise TakesNoMessages(shortest_form(target, candidates))
+    return found
+
+
 def could_be(text: str, candidates: Sequence[Address], *, sender: str = "") -> bool:
     """Whether any address, including ambiguous ones and those of exited agents, begins with the text.
 
@@ -209,19 +218,18 @@ def complete(text: str, candidates: Sequence[Address], *, sender: str = "") -> l
 
     Args:
         text: The text after `@`.
-        candidates: All agents; exited ones are omitted.
+        candidates: All agents; those that have exited or take no messages are omitted.
         sender: Agent id of the sender, which is omitted.
 
     Returns:
         Agents of the project in the given order, then `all`, then agents of other projects.
     """
     start = fold(text)
-    others = [candidate for candidate in candidates if candidate.agent_id != sender and candidate.live]
+    others = [each for each in candidates if each.agent_id != sender and each.live and each.receives]
     local = [candidate for candidate in others if candidate.local]
     found = _completions(start, local, candidates, sender)
-    receiving = [candidate for candidate in local if candidate.receives]
-    if len(receiving) > 1 and ALL.startswith(start):
-        found.append(Completion(ALL, tuple(receiving)))
+    if len(local) > 1 and ALL.startswith(start):
+        found.append(Completion(ALL, tuple(local)))
     foreign = [candidate for candidate in others if not candidate.local]
     return found + _completions(start, foreign, candidates, sender)
 

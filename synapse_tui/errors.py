@@ -23,6 +23,7 @@ the hint says what to do. They are mapped to exit codes in `cli/output.py` and t
     │   ├── RulesUndecided      several delegation rules match equally
     │   └── AgentExited         the agent has exited
     ├── MessageError            a message cannot be accepted
+    │   ├── TakesNoMessages     its receiver is a program that would run it, such as a shell
     │   ├── MessageTooLarge     its text is over the limit
     │   ├── TaskNotFound        no task has that id
     │   ├── TaskEnded           the task to continue has ended
@@ -193,6 +194,13 @@ class AgentExited(AddressError):
 
 class MessageError(SynapseError):
     """A message cannot be accepted."""
+
+
+class TakesNoMessages(MessageError):
+    """The receiver would run a message as a command, such as a shell."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} takes no messages: it would run them", "send it to an agent")
 
 
 class MessageTooLarge(MessageError):

@@ -25,6 +25,7 @@ from synapse_tui.addresses import (
     is_elsewhere,
     means_itself,
     names_agent,
+    receivers,
     resolve,
     shortest_form,
 )
@@ -35,6 +36,7 @@ from synapse_tui.errors import (
     AgentNotFound,
     AmbiguousAddress,
     InvalidValue,
+    MessageError,
     SynapseError,
 )
 from synapse_tui.language import tr
@@ -556,7 +558,7 @@ class Overlay(Generic[T]):
             else:
                 self._problem = _explain(error)
             return KeyUse.USED
-        except (AddressError, InvalidValue) as error:
+        except (AddressError, MessageError, InvalidValue) as error:
             self._problem = _explain(error)
             return KeyUse.USED
         return KeyUse.SENT
@@ -570,7 +572,7 @@ class Overlay(Generic[T]):
                 return ""  # ambiguous: the choices say so
             if self._choice is None or self._choice.targets:
                 self._resolve_targets()
-        except (AddressError, InvalidValue) as error:
+        except (AddressError, MessageError, InvalidValue) as error:
             return _explain(error)
         return ""
 
@@ -594,7 +596,7 @@ class Overlay(Generic[T]):
     def _resolve_targets(self) -> list[Address]:
         address = self._address()
         try:
-            return resolve(address, self._addresses(), sender=self._sender)
+            return receivers(address, self._addresses(), sender=self._sender)
         except AgentExited as error:
             if self._here is None:
                 raise
@@ -792,7 +794,7 @@ class MentionInterceptor(Generic[T]):
             and not composer.draft
             and not composer.vi_normal
             and self._clock() >= self._unsettled_until
-            and could_be("", self._addresses(), sender=self._sender)
+            and any(each.receives and each.agent_id != self._sender for each in self._addresses())
         )
 
     def _repeats_consumed(self, event: MentionKey) -> bool:

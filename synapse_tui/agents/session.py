@@ -11,7 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import AgentExited, MessageError
+from synapse_tui.errors import AgentExited, TakesNoMessages
 from synapse_tui.events import (
     AgentBell,
     AgentProcessExited,
@@ -614,14 +614,17 @@ class AgentSession:
 
     def _take(self, request: MessageRequest) -> Task:
         delivery = self._live()
-        if not self.profile.receives:
-            raise MessageError(f"{self.agent_id} takes no messages: it would run them", "send it to an agent")
+        self._check_receives()
         inbox = self._style.info_to_inbox and request.priority == INFO_PRIORITY
         self.console.look_for_stop()
         task = self.control.put(request, inbox=inbox)
         delivery.explain()
         self.console.wake()
         return self.tasks.get(task.id)
+
+    def _check_receives(self) -> None:
+        if not self.profile.receives:
+            raise TakesNoMessages(self.name or self.agent_id)
 
     async def cancel(self, task_id: str) -> Task:
         """Cancel a message and its follow-ups, interrupting the turn that works on it."""
@@ -631,6 +634,7 @@ class AgentSession:
         delivery = self._live()
         if text:
             check_size(text)
+            self._check_receives()
         outcome = await delivery.interrupt(f"interrupted by {sender.sender_id}")
         if text and outcome.alive:
             task = self.accept(MessageRequest(text, sender, INTERRUPT_PRIORITY))

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from synapse_tui.addresses import Address, fold, is_identity, parse_agent_id, resolve
+from synapse_tui.addresses import Address, fold, is_identity, parse_agent_id, receivers, resolve
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import AgentExited, AgentNotFound, InvalidValue
 from synapse_tui.model import USER, Sender
@@ -164,7 +164,14 @@ class Caller:
         """Return the token to sign with; None unless the sender is the calling agent."""
         return self.token if sender_id == self.agent_id and self.token else None
 
-    def find(self, target: str, *, sender: str = "", external: Sequence[Address] = ()) -> list[Address]:
+    def find(
+        self,
+        target: str,
+        *,
+        sender: str = "",
+        external: Sequence[Address] = (),
+        find: Callable[..., list[Address]] = resolve,
+    ) -> list[Address]:
         """Find the agents an address refers to; records of agents that have exited are removed.
 
         `all` excludes `sender`. `external` are external agents to include in the search.
@@ -175,7 +182,7 @@ class Caller:
         project = self.project_of(live)
         try:
             known = [record.address(project) for record in live]
-            return resolve(target, [*known, *external], sender=sender)
+            return find(target, [*known, *external], sender=sender)
         except AgentNotFound:
             wanted = fold(target)
             for record in stale:
@@ -185,6 +192,10 @@ class Caller:
                         "its entry has been removed; 'synapse list' shows the running agents",
                     ) from None
             raise
+
+    def receivers(self, target: str, *, sender: str) -> list[Address]:
+        """Find the agents that a message to an address goes to; raises TakesNoMessages too."""
+        return self.find(target, sender=sender, find=receivers)
 
     def find_one(self, target: str) -> Address:
         found = self.find(target)

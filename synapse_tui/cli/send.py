@@ -93,7 +93,7 @@ def send_command(
         reply_instead_of_send(caller, target, text, reply_to, waits=waits, as_json=as_json)
         return
     try:
-        targets = caller.find(target, sender=who.sender_id)
+        targets = caller.receivers(target, sender=who.sender_id)
     except AgentNotFound:
         from .external import send_instead
 
@@ -128,7 +128,7 @@ def broadcast_command(context: click.Context, /, message: str, *, as_json: bool,
     text = read_message(message)
     caller = Caller.of()
     who = caller.sender(sending.sender)
-    targets = caller.find(ALL, sender=who.sender_id)
+    targets = caller.receivers(ALL, sender=who.sender_id)
     order = sending.order(caller, who, text)
     lock = threading.Lock()
 
@@ -211,7 +211,7 @@ def _pick_for(caller: Caller, text: str) -> tuple[PickedRule, TextFile]:
 
 def _receivers(caller: Caller, sender: str, pick: PickedRule) -> list[Address]:
     try:
-        return caller.find(pick.rule.agent, sender=sender)
+        return caller.receivers(pick.rule.agent, sender=sender)
     except AgentNotFound as error:
         hint = error.hint
         try:

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.external.service import ExternalAgents
-from synapse_tui.addresses import Address, resolve
+from synapse_tui.addresses import Address, receivers, resolve
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.backoff import Backoff, is_busy
 from synapse_tui.dataclass import dataclass
@@ -103,8 +103,9 @@ class Router:
         Raises:
             AddressError: The address matches no agent, or more than one.
             AgentNotFound: The sender does not exist.
+            TakesNoMessages: The receiver would run a message.
         """
-        targets = self.resolve(address, sender=sender)
+        targets = receivers(address, self.addresses(), sender=sender)
         about = {"author": "user"} if sender else {}
         request = MessageRequest(text, self._sender(sender), priority, metadata=about)
 

@@ -342,11 +342,14 @@ class InterruptDialog(Form[bool]):
 
     def body(self) -> ComposeResult:
         yield label("", "text")
-        yield label(tr("Message afterwards (optional)"))
-        yield MessageText(id="text", compact=True, show_line_numbers=False, tab_behavior="focus")
+        if self._agent.receives:
+            yield label(tr("Message afterwards (optional)"))
+            yield MessageText(id="text", compact=True, show_line_numbers=False, tab_behavior="focus")
 
     def on_mount(self) -> None:
         """Follow the agent's state, since it may ask for permission while the user types."""
+        if not self._agent.receives:
+            self._subtitle("Enter interrupts · Esc cancels")
         self.watch(self._main, "agents", self._show_state)
 
     def _show_state(self) -> None:
@@ -360,7 +363,7 @@ class InterruptDialog(Form[bool]):
 
     @on(MessageText.Submitted)
     def submit(self) -> None:
-        text = self.query_one(MessageText).text.strip()
+        text = self.query_one(MessageText).text.strip() if self._agent.receives else ""
 
         async def work() -> bool:
             await self._interrupt(text)

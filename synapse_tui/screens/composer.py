@@ -106,12 +106,14 @@ def recipients(
     addresses: Sequence[Address], agents: Mapping[str, AgentView], drafts: Collection[str] = ()
 ) -> list[Recipient]:
     """List the receivers: agents here, `all` if there are several, then agents elsewhere."""
+    addresses = [address for address in addresses if address.receives]
     here = [address for address in addresses if address.agent_id in agents]
     elsewhere = [address for address in addresses if address.agent_id not in agents]
     types = Counter(address.agent_type for address in addresses if address.local)
     found = [_local(address, agents[address.agent_id], types, drafts) for address in here]
-    if len(here) > 1:
-        found.append(Recipient(ALL, "", "", tr(f"all {len(here)} agents here")))
+    everyone = sum(address.local and address.live for address in addresses)
+    if everyone > 1:
+        found.append(Recipient(ALL, "", "", tr(f"{everyone} agents here")))
     for address in elsewhere:
         if address.external:
             note = tr(f"external · {shorten(address.endpoint, 60)}")

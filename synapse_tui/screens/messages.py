@@ -16,10 +16,10 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from synapse_tui.addresses import Address, resolve
+from synapse_tui.addresses import Address, receivers, resolve
 from synapse_tui.content import Artifact, artifact_words, part_words
 from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import AddressError, SynapseError, TaskNotFound
+from synapse_tui.errors import AddressError, SynapseError, TakesNoMessages, TaskNotFound
 from synapse_tui.language import name_list, tr
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.records import Change
@@ -53,6 +53,7 @@ MOST_MARKDOWN = 20_000  # characters of an answer from which it is shown as plai
 LAST = 2  # messages of which the composer shows what became of them
 TEXT_CELLS = 200
 ALLOWED = tr("messages are typed from now on")
+DRAFT_KEPT = tr("the draft is kept: writing a message opens it again")
 _WORD_CELLS = 11
 _LEAST_REASON = 20  # minimum cells of a reason beside its step
 _BELOW = 4  # where it begins beneath it
@@ -98,6 +99,13 @@ class MessageActions:
 
     def action_compose(self, address: str = "") -> None:
         """Open the composer with the latest draft, or the latest draft to the given receiver."""
+        try:
+            receivers(address, self._host.addresses()) if address else ()
+        except TakesNoMessages as error:
+            self._app.notice_error(error)
+            return
+        except AddressError:
+            pass  # the composer says so
         drafts = [draft for draft in self._drafts if not address or draft.to == (address,)]
         to = address or self._likely(self.recipients())
         self.compose(drafts[-1] if drafts else Draft((to,) if to else ()), self._app.notice)
@@ -127,7 +135,7 @@ class MessageActions:
                 self._forget(begin, draft)
                 self._drafts += [draft] if draft.text else []
             if draft.text:
-                self._app.notice("the draft is kept: writing a message opens it again")
+                self._app.notice(DRAFT_KEPT)
 
         async def send(draft: Draft) -> str:
             said = await self._send(draft)
@@ -144,15 +152,17 @@ class MessageActions:
         """Send to each receiver, once to an agent that several addresses mean."""
         everyone = self._host.addresses()
         meant = {
-            tuple(target.agent_id for target in resolve(name, everyone)): name for name in reversed(draft.to)
+            tuple(target.agent_id for target in receivers(name, everyone)): name
+            for name in reversed(draft.to)
         }
         sent = [
             self._host.send(name, draft.text, priority=draft.priority) for name in reversed(meant.values())
         ]
         receipts = [receipt for each in await asyncio.gather(*sent) for receipt in each]
-        refused = [receipt.error for receipt in receipts if receipt.error is not None]
-        if refused and len(refused) == len(receipts):
-            raise refused[0]
+        refused = [receipt for receipt in receipts if receipt.error is not None]
+        if refused and len(refused) == len(receipts) and refused[0].error is not None:
+            raise refused[0].error
+        self._keep_refused([each.target for each in refused], draft.text, draft.priority)
         self._wrote_to(self._main.active, receipts)
         return self.sent(receipts)
 
@@ -201,11 +211,25 @@ class MessageActions:
             except Exception as error:
                 reason = error.message if isinstance(error, SynapseError) else tr("not sent")
                 self._main.show_delivery(agent_id, LastMessage(FAILED, f"{label}: {reason}", over=True))
-                raise
+                self._keep_refused([address], text, priority)
+                if not isinstance(error, SynapseError):
+                    raise
+                self._app.notice_error(error, DRAFT_KEPT)
+                return
             self._wrote_to(agent_id, receipts)
             self.follow(agent_id, receipts)
+            refused = [receipt.target for receipt in receipts if receipt.error is not None]
+            if self._keep_refused(refused, text, priority):
+                self._app.notice(DRAFT_KEPT)
 
         self._app.spawn(send())
+
+    def _keep_refused(self, targets: Sequence[str], text: str, priority: int) -> bool:
+        """Keep what was not accepted as a draft to those agents; return whether there was any."""
+        known = {each.agent_id: each.address for each in self.recipients()}
+        to = tuple(known.get(target, target) for target in targets)
+        self._drafts += [Draft(to, text, priority)] if to else []
+        return bool(to)
 
     def addresses(self) -> list[Address]:
         """All receivers of mentions; agents of the project that were closed meanwhile have ended."""

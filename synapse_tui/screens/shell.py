@@ -176,8 +176,8 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
         else:
             self.notify(text, severity=level, timeout=TOAST_SECONDS, markup=False)
 
-    def notice_error(self, error: Exception) -> None:
-        self.notice(describe(error).replace("\n", "; "), "error")
+    def notice_error(self, error: Exception, *more: str) -> None:
+        self.notice("; ".join((describe(error).replace("\n", "; "), *map(tr, more))), "error")
 
     def report(self, error: Exception) -> None:
         """Log and show an unexpected error; before the first frame it ends the application."""

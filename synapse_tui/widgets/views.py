@@ -72,6 +72,7 @@ class AgentView:
     watch: str = ""  # state of its watch: `watched 2/5`, `gave up 5/5`
     gave_up: bool = False  # whether the watch gave up and nothing has happened since
     external: bool = False  # whether it is an external A2A agent
+    receives: bool = True  # whether it takes messages; a shell does not
     # why it did not start; empty while that is tried again, None if it did
     failed: str | None = None
     # whether none of its hooks has run yet, so that locks are not enforced
@@ -282,6 +283,7 @@ def _view(
         gave_up=gave_up,
         unproved=unproved,
         answers=answers,
+        receives=session.profile.receives,
     )
 
 

@@ -273,6 +273,17 @@ async def test_agents_go_on_with_their_own_tasks_only(
     assert f"task {task.short_id} is completed already" in ended.err
 
 
+async def test_a_shell_is_sent_nothing(shell: Shell, stack: AsyncExitStack) -> None:
+    pane = await opened(stack, shell, "shell")
+    shell.register(pane, receives=False)
+    result = await shell.run("send", pane.agent_id, "ls")
+    assert (result.code, result.err.splitlines()[0]) == (
+        4,
+        "synapse: shell takes no messages: it would run them",
+    )
+    assert not pane.requests
+
+
 async def test_broadcast_leaves_out_a_shell(shell: Shell, stack: AsyncExitStack) -> None:
     gemini, pane = await opened(stack, shell), await opened(stack, shell, "shell")
     shell.register(pane, receives=False)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
-from synapse_tui.addresses import Address, check_name, resolve
+from synapse_tui.addresses import Address, check_name, receivers, resolve
 from synapse_tui.agents.composer import ComposerReading
 from synapse_tui.agents.delivery.answering import AnswerOutcome
 from synapse_tui.agents.delivery.gate import Explanation
@@ -78,7 +78,7 @@ def fake_profiles() -> ProfileSet:
         Profile(
             "dummy", "Dummy", "synapse", description="a scripted agent to try things with", ports=(8190, 8199)
         ),
-        Profile("shell", "Shell", "sh", description="a plain shell beside the agents"),
+        Profile("shell", "Shell", "sh", description="a plain shell beside the agents", receives=False),
     ]
     return ProfileSet({profile.name: profile for profile in made})
 
@@ -491,6 +491,7 @@ class FakeHost:
                 s.endpoint,
                 working_dir=str(s.cwd),
                 aliases=s.profile.aliases,
+                receives=s.profile.receives,
             )
             for s in self.agents.values()
             if s.exit is None
@@ -503,7 +504,7 @@ class FakeHost:
     async def send(self, address: str, text: str, *, sender: str = "", priority: int = 3) -> list[Receipt]:
         self._call("send", address, text, sender, priority)
         receipts = []
-        for target in self.resolve(address, sender=sender):
+        for target in receivers(address, self.addresses(), sender=sender):
             if target.external:
                 sent = await self.externals.send(target.agent_id, text)
                 receipts.append(Receipt(target.agent_id, sent.id, "queued"))

@@ -82,7 +82,7 @@ async def test_composer_by_mouse():
     async with running(host) as (app, pilot):
         await click(app, pilot, "message", row=39)
         await pilot.pause()
-        await click(app, pilot, "all 3 agents here")
+        await click(app, pilot, "3 agents here")
         assert "soon" not in text_of(app)
         await click(app, pilot, "more")
         await click(app, pilot, "soon")

@@ -4,10 +4,12 @@ import pytest
 from textual.widgets import Static, TextArea
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.model import AgentState, DeliveryState, TaskState
+from synapse_tui.errors import TakesNoMessages
+from synapse_tui.model import AgentSpec, AgentState, DeliveryState, TaskState
 from synapse_tui.screens.composer import Chips, Composer, WayBar, files_in
 from synapse_tui.screens.dialog import Pick
-from tests.ui.app_kit import at_main, running, text_of, three_agents, until
+from tests.ui.app_kit import at_main, notices, running, text_of, three_agents, until
+from tests.ui.fakes import FakeHost
 
 CODEX, GEMINI = "synapse-codex-8120", "synapse-gemini-8110"
 
@@ -110,6 +112,51 @@ async def test_it_says_what_each_receiver_will_do():
         assert "○ when free  ● now or next  ○ soon  ○ interrupt" in text_of(app)
         await pilot.press("escape")
         assert at_main(app)
+
+
+def beside_a_shell() -> FakeHost:
+    host = three_agents()
+    host.add(AgentSpec("shell", name="term"))
+    for each in host.agents.values():
+        each.become(AgentState.READY)
+    return host
+
+
+async def test_who_takes_no_messages_is_not_offered():
+    async with running(beside_a_shell()) as (app, pilot):
+        await pilot.press("f2")
+        await until(lambda: "3 agents here" in text_of(app))
+        assert "term" not in [each.address for each in app.messages.recipients()]
+        await pilot.press(*"all", "enter")
+        assert words(app, "#outlook") == "all 3 agents here"
+        await pilot.press("escape")
+        app.perform("compose", "term")
+        await until(lambda: "term takes no messages" in notices(app))
+        assert at_main(app)
+
+
+async def test_what_is_refused_is_kept_as_a_draft():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        host.fail["send"] = TakesNoMessages("codex")
+        app.messages.send_mention("synapse-claude-8100", CODEX, "look here", 3)
+        await until(lambda: "the draft is kept" in notices(app))
+        assert "codex takes no messages" in notices(app)
+        del host.fail["send"]
+        await pilot.press("f2")
+        await until(lambda: not at_main(app))
+        assert (chips(app), text(app)) == (("codex",), "look here")
+
+
+async def test_a_shell_is_interrupted_without_a_message():
+    host = beside_a_shell()
+    async with running(host) as (app, pilot):
+        app.perform("interrupt", next(each for each in host.agents if "shell" in each))
+        await until(lambda: "Enter interrupts · Esc cancels" in text_of(app))
+        assert "Message afterwards" not in text_of(app)
+        await pilot.press("enter")
+        await until(lambda: at_main(app))
+        assert host.calls[-1][0] == "interrupt"
 
 
 async def test_all_below_the_composer_is_dim() -> None:

@@ -18,9 +18,10 @@ from synapse_tui.addresses import (
     could_be,
     identity_of,
     parse_agent_id,
+    receivers,
     resolve,
 )
-from synapse_tui.errors import AgentExited, AgentNotFound, AmbiguousAddress
+from synapse_tui.errors import AgentExited, AgentNotFound, AmbiguousAddress, TakesNoMessages
 
 
 def agent(
@@ -169,6 +170,12 @@ class TestAll:
         assert not complete("al", [CLAUDE, shell])
         with pytest.raises(AgentNotFound):
             resolve("all", [CLAUDE, shell], sender=CLAUDE.agent_id)
+
+    def test_who_takes_no_messages_is_neither_offered_nor_sent_to(self):
+        shell = replace(agent("shell", 8290), receives=False)
+        assert not complete("she", [CLAUDE, shell])
+        with pytest.raises(TakesNoMessages, match=r"^shell takes no messages"):
+            receivers("synapse-shell-8290", [CLAUDE, shell])
 
 
 class TestCompletion:

@@ -349,6 +349,29 @@ class TestAmbiguous:
         assert (keyboard.sent[0].address, keyboard.sent[0].text) == (target.agent_id, "fix it")
 
 
+class TestShell:
+    """A shell beside Claude, which would run a message."""
+
+    @pytest.fixture
+    def keyboard(self):
+        return Keyboard(replace(agent("shell", 8290, "term"), receives=False))
+
+    def test_it_is_not_offered(self, keyboard):
+        keyboard.type("@")
+        assert [each.text for each in keyboard.view.completions] == ["gemini", "reviewer", "all"]
+
+    def test_what_is_typed_for_it_stays_with_the_reason(self, keyboard):
+        keyboard.type("@term ls⏎")
+        assert (keyboard.sent, keyboard.child) == ([], [])
+        assert keyboard.view.problem.startswith("term takes no messages")
+        assert keyboard.view.text == "ls"
+
+    def test_nothing_is_held_where_only_it_is_there(self, keyboard):
+        keyboard.agents = [CLAUDE, keyboard.agents[-1]]
+        keyboard.type("@")
+        assert keyboard.typed == "@"
+
+
 class TestGone:
     def test_an_agent_that_has_gone_meanwhile(self, keyboard):
         keyboard.type("@gemini hello")
