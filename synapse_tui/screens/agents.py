@@ -340,6 +340,9 @@ class InterruptDialog(Form[bool]):
         self._agent = agent
         self._interrupt = interrupt
 
+    def subtitle(self) -> str:
+        return self.SUBTITLE if self._agent.receives else tr("Enter interrupts · Esc cancels")
+
     def body(self) -> ComposeResult:
         yield label("", "text")
         if self._agent.receives:
@@ -348,8 +351,6 @@ class InterruptDialog(Form[bool]):
 
     def on_mount(self) -> None:
         """Follow the agent's state, since it may ask for permission while the user types."""
-        if not self._agent.receives:
-            self._subtitle("Enter interrupts · Esc cancels")
         self.watch(self._main, "agents", self._show_state)
 
     def _show_state(self) -> None:

@@ -344,7 +344,10 @@ class MessageText(TextArea):
 
 
 class AddressInput(Input):
-    """A receiver to add: arrows move in the suggestions, Tab and Enter accept one, a comma one of several."""
+    """A receiver to add: arrows move in the suggestions, Tab and Enter accept one, a comma one of several.
+
+    With nothing marked or typed, Tab and Enter go on to the text.
+    """
 
     class Moved(Message):
         def __init__(self, by: int) -> None:
@@ -384,6 +387,7 @@ class Composer(Form[str]):
 
     VERB: ClassVar[str] = "send"
     TITLE_TEXT: ClassVar[str] = "Message"
+    SUBTITLE: ClassVar[str] = ""
     DIMS_BELOW: ClassVar[bool] = True
     BINDINGS: ClassVar = [("ctrl+t", "template")]
     # `on_mount` chooses the field; focusing the receivers opens the list of suggestions
@@ -461,8 +465,13 @@ class Composer(Form[str]):
     def _subtitle(self, text: str) -> None:
         """Show the keys, or in their place what is going on."""
         send = tr(f"send to {len(self._to)}") if len(self._to) > 1 else tr("send")
+        field = self.query_one("#to", Input)
+        enter = Hint("Enter", send, "submit")
+        if field.has_focus:
+            adds = field.value or self.query_one("#recipients", OptionList).highlighted is not None
+            enter = Hint("Enter", tr("add") if adds else tr("next field"), "take")
         keys = (
-            *(Hint("Enter", send, "submit"), Hint("Esc", "keep as draft", "leave")),
+            *(enter, Hint("Esc", "keep as draft", "leave")),
             *(Hint("@", "file", "file"), Hint("^T", "template", "template")),
             *(Hint("Shift+Enter", "new line", "new_line"), Hint("Tab", "next field", "app.focus_next")),
         )
@@ -475,6 +484,9 @@ class Composer(Form[str]):
 
     def action_submit(self) -> None:
         self.submit()
+
+    def action_take(self) -> None:
+        self._take_marked(last=True)
 
     def action_file(self) -> None:
         self._insert("@")
@@ -520,18 +532,27 @@ class Composer(Form[str]):
         view.add_options([Option(recipient.row(), id=recipient.address) for recipient in rows])
         view.styles.height = min(SHOWN, len(rows))
         view.display = bool(rows) and (field.has_focus or not self._to)
-        view.highlighted = 0 if rows else None
+        view.highlighted = 0 if rows and (field.value or not self._to) else None
+        self._show_keys()
+
+    def _show_keys(self) -> None:
+        if not self.busy:
+            self._subtitle("")
 
     @on(AddressInput.Moved)
     def _moved(self, event: AddressInput.Moved) -> None:
         _move(self.query_one("#recipients", OptionList), event.by)
+        self._show_keys()
 
     @on(AddressInput.Taken)
     def _taken(self, event: AddressInput.Taken) -> None:
-        typed = self.query_one("#to", Input).value
+        self._take_marked(last=event.last)
+
+    def _take_marked(self, *, last: bool) -> None:
+        """Add the marked receiver, else what was typed."""
         option = self.query_one("#recipients", OptionList).highlighted_option
-        chosen = option.id if option is not None and option.id else typed
-        self._take(chosen if typed or not self._to else "", last=event.last)
+        marked = option.id if option is not None else None
+        self._take(marked or self.query_one("#to", Input).value, last=last)
 
     @on(AddressInput.Removed)
     def _removed(self) -> None:
@@ -570,6 +591,7 @@ class Composer(Form[str]):
     @on(events.DescendantBlur, "#to")
     def _address_left(self) -> None:
         self.query_one("#recipients").display = False
+        self._show_keys()
 
     # Files and templates
 
@@ -677,7 +699,8 @@ class Composer(Form[str]):
 
 def _move(view: OptionList, by: int) -> None:
     if view.option_count:
-        view.highlighted = ((view.highlighted or 0) + by) % view.option_count
+        before = (-1 if by > 0 else 0) if view.highlighted is None else view.highlighted
+        view.highlighted = (before + by) % view.option_count
 
 
 def last_lines(tasks: Sequence[Task], labels: Mapping[str, str], width: int, now: datetime) -> Content:

@@ -173,7 +173,7 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
             yield Static("", classes="error", markup=False)
             with Horizontal(classes="buttons"):
                 yield from self.buttons()
-            yield DialogHints(Content(tr(self.SUBTITLE)), classes="hints")
+            yield DialogHints(Content(tr(self.subtitle())), classes="hints")
 
     @on(events.Resize)
     def _limit_parts(self, event: events.Resize) -> None:
@@ -191,6 +191,10 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
 
     def body(self) -> ComposeResult:
         raise NotImplementedError
+
+    def subtitle(self) -> str:
+        """Return the words for its keys."""
+        return self.SUBTITLE
 
     def keys_here(self) -> Place:
         """Return the keys that its hints and buttons name."""
@@ -288,7 +292,7 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
 
     def _failed(self, error: Exception) -> None:
         if self.is_current:
-            self._subtitle(self.SUBTITLE)
+            self._subtitle(self.subtitle())
             self.show_error(error)
             self._become_ready()
         elif isinstance(self.app, Reporter):

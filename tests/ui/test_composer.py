@@ -135,6 +135,31 @@ async def test_who_takes_no_messages_is_not_offered():
         assert at_main(app)
 
 
+async def test_enter_takes_the_marked_receiver_and_says_so():
+    async with running(three_agents()) as (app, pilot):
+        await pilot.press("f2", *"cod")
+        await until(lambda: "Enter add" in text_of(app))
+        await pilot.press("enter")
+        await until(lambda: "Enter send" in text_of(app))
+        await pilot.press("shift+tab")
+        await until(lambda: "Enter next field" in text_of(app))
+        await pilot.press("down")
+        await until(lambda: "Enter add" in text_of(app))
+        await pilot.press("enter")
+        assert chips(app) == ("codex", "claude")
+        await pilot.press("shift+tab", "enter")
+        await until(lambda: "Enter send to 2" in text_of(app))
+        assert chips(app) == ("codex", "claude"), "nothing was marked"
+
+
+async def test_after_an_error_the_keys_are_said_again():
+    async with running(three_agents()) as (app, pilot):
+        await pilot.press("f2", *"nobody", "enter", *"x", "enter")
+        await until(lambda: "no agent answers to '@nobody'" in text_of(app))
+        assert "Esc keep as draft" in text_of(app)
+        assert "Esc cancels" not in text_of(app)
+
+
 async def test_what_is_refused_is_kept_as_a_draft():
     host = three_agents()
     async with running(host) as (app, pilot):
