@@ -162,6 +162,7 @@ class SynapseApp(Shell):
         self._defaults = list(defaults)
         self._view = view
         self._restore = restore
+        self.unanswered = restore  # the offer, until the person has answered it
         self._guide = guide
         self._gave_way = 0.0
         self._board_first = not layout and view is None and host.settings.is_default("tui.layout")
@@ -300,6 +301,7 @@ class SynapseApp(Shell):
             self.main.has_begun()
 
         def answered(wanted: bool | None) -> None:
+            self.unanswered = None
             if wanted:
                 opening = self.application.restore(offer, self._specs, decided)
                 self.spawn(self.keyboard.expecting(opening))
@@ -312,6 +314,11 @@ class SynapseApp(Shell):
             self.questions.ask(lambda: RestoreQuestion(offer), answered)
         else:
             answered(True)
+
+    @property
+    def requested(self) -> tuple[list[AgentSpec], list[AgentSpec]]:
+        """The agents to open at the start: those that were asked for, and the defaults."""
+        return self._specs, self._defaults
 
     def _open_specs(self) -> None:
         self.main.has_begun()

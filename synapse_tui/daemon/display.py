@@ -183,7 +183,11 @@ class Display:
             log.exception("the application failed")
             return error
         finally:
-            self._opening = Opening(layout=self._opening.layout, view=self.whole_view())
+            opening = Opening(layout=self._opening.layout, view=self.whole_view())
+            if app.unanswered is not None:  # the next one asks again
+                opening.specs, opening.defaults = app.requested
+                opening.restore = app.unanswered
+            self._opening = opening
             self._app = None
         return app._exception
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.app import SynapseApp
+from synapse_tui.daemon.display import Display, Opening
 from synapse_tui.model import AgentSpec
 from synapse_tui.screens.application import Quit
 from synapse_tui.screens.questions import NotStarted, RestoreOffer, RestoreQuestion, TrustQuestion
@@ -97,6 +99,32 @@ async def test_what_else_is_to_be_opened_waits_for_the_answer(wanted: bool) -> N
         await until(lambda: [spec.profile for spec in host.opened] == ["dummy"])
         app.open_agents([AgentSpec("dummy", "later")])
         await until(lambda: "later" in [spec.name for spec in host.opened])
+
+
+async def test_an_offer_outlives_an_application_that_fails_before_its_answer(monkeypatch) -> None:
+    async def none() -> int:
+        return 0
+
+    host, offered = FakeHost(), offer(none)
+    opening = Opening(specs=[AgentSpec("dummy")], restore=offered)
+    display = Display(host, None, "", opening)  # type: ignore[arg-type]
+    made: list[SynapseApp] = []
+
+    class Failing(SynapseApp):
+        async def run_async(self, **_options: object) -> None:  # type: ignore[override]
+            raise RuntimeError
+
+    def make() -> SynapseApp:
+        begin, display._opening = display._opening, Opening()
+        made.append(Failing(host, specs=begin.specs, restore=begin.restore))  # type: ignore[arg-type]
+        return made[-1]
+
+    monkeypatch.setattr(display, "_make_app", make)
+    for _ in range(2):
+        assert isinstance(await display._run_once(), RuntimeError)
+        assert display.offering
+    assert made[1].unanswered is offered
+    assert made[1].requested == ([AgentSpec("dummy")], [])
 
 
 async def test_agents_that_are_opened_unasked_do_not_wait_for_trust(tmp_path: Path) -> None:
