@@ -27,7 +27,7 @@ from .display import Display
 from .project import ProjectFiles, check_any
 from .workspace import LostWorkspace
 
-START_SECONDS = 20.0
+START_SECONDS = 60.0
 """How long another version may take to report its version number."""
 
 
