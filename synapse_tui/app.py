@@ -63,6 +63,7 @@ from .widgets.pane_keys import Interceptor
 from .widgets.segment_bar import SegmentBar
 from .widgets.sidebar import Sidebar
 from .widgets.terminal_view import TerminalView
+from .widgets.text import plural
 from .widgets.tour import TourKeys
 
 if TYPE_CHECKING:
@@ -502,7 +503,7 @@ class SynapseApp(Shell):
     @on(TerminalView.Copied)
     @on(ConversationLog.Copied)
     def _copied(self, message: TerminalView.Copied | ConversationLog.Copied) -> None:
-        self.notice(f"copied {len(message.text)} characters")
+        self.notice(f"copied {plural(len(message.text), 'character')}")
 
     def on_conversation_view_sent(self, message: ConversationView.Sent) -> None:
         self.externals.send(message.view, message.text)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
+import shutil
 import stat
+import sys
 from pathlib import Path
 
 from synapse_tui.dataclass import dataclass
@@ -127,6 +130,15 @@ def shipped_profiles() -> Path:
     package = Path(__file__).parent
     inside = package / "profiles"
     return inside if inside.is_dir() else package.parent / "profiles"
+
+
+def own_command(name: str) -> str:
+    """Return how a person calls a command of this installation: its name if PATH finds it, else its path."""
+    beside = Path(sys.executable).parent / name
+    found = shutil.which(name)
+    if not beside.is_file() or (found is not None and Path(found).resolve() == beside.resolve()):
+        return name
+    return shlex.quote(str(beside))
 
 
 def find_project(start: Path) -> Path:

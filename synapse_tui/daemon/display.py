@@ -20,6 +20,7 @@ from synapse_tui.errors import SynapseError
 from synapse_tui.host import Host
 from synapse_tui.keymap import textual_key
 from synapse_tui.model import AgentSpec
+from synapse_tui.paths import own_command
 from synapse_tui.recording.asciicast import ScreenRecorder
 from synapse_tui.screens.main import restore_view, view_state
 from synapse_tui.screens.questions import RestoreOffer
@@ -384,7 +385,7 @@ class Display:
         if viewer is not None:
             live = sum(session.exit is None for session in self._host.agents.values())
             agents = f"{plural(live, 'agent')} still running" if live else "no agents run"
-            back = shlex.join(("synapse-tui", "attach", self._name))
+            back = " ".join((own_command("synapse-tui"), "attach", shlex.quote(self._name)))
             text = f"detached from session '{self._name}': {agents}; to come back: {back}"
             self._leave(viewer, "detached", text)
 

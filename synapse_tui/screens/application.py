@@ -175,7 +175,7 @@ class ApplicationActions:
         states = [agent.state for agent in live]
         working, asking = states.count(AgentState.PROCESSING), states.count(AgentState.WAITING)
         count, names = plural(len(live), "agent"), ", ".join(agent.label for agent in live)
-        lines = [tr(f"This stops {count}: {names}.") if live else tr("No agents are running.")]
+        lines = [tr(f"Quitting stops {count}: {names}.") if live else tr("No agents are running.")]
         if working:
             lines.append(tr(f"{working} of them {'is' if working == 1 else 'are'} still working."))
         if asking:

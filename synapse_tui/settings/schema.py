@@ -347,7 +347,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "boolean",
                 True,
                 "Look",
-                "The demo agents {true=come|false=do not come} with a tour",
+                "The demo agents open {true=with|false=without} a tour",
                 "Whether the demo agents, opened if none is installed, come with a tour.",
                 project=False,
             ),

@@ -76,7 +76,7 @@ def leader(terminal: TmuxTerminal, key: str) -> None:
 def detach(terminal: TmuxTerminal) -> None:
     leader(terminal, "d")
     terminal.wait_for("[detached from session")
-    terminal.wait_for("to come back: synapse-tui attach ")
+    terminal.wait_for("synapse-tui attach ")  # with its folder where PATH does not find it
     assert_clean(terminal)
 
 

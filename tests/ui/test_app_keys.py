@@ -475,7 +475,7 @@ async def test_quit_asks_first():
     host.agents[CODEX].become(AgentState.WAITING, "permission: rm -rf build")
     async with running(host) as (app, pilot):
         await pilot.press(LEADER, "q")
-        assert "This stops 3 agents" in text_of(app)
+        assert "Quitting stops 3 agents" in text_of(app)
         assert "1 of them is still working" in text_of(app), "the one that asks is not"
         assert "1 of them needs you" in text_of(app)
         await pilot.press("escape")

@@ -151,8 +151,8 @@ async def test_paragraphs_of_a_dialog_are_one_blank_row_apart(dialog):
 
     async with running(FakeHost(), (80, 24)) as (app, pilot):
         leaves = dialog == "leave"
-        app.push_screen(Quit("This stops 3 agents.", "Stop") if leaves else RestoreQuestion(offer(waiting)))
-        word = "This stops" if leaves else "3 messages wait"
+        app.push_screen(Quit("Quitting stops it.", "Stop") if leaves else RestoreQuestion(offer(waiting)))
+        word = "Quitting stops" if leaves else "3 messages wait"
         await until(lambda: word in text_of(app))
         await pilot.pause()
         box = app.screen.query_one(".dialog").region

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.paths import tilde, with_tilde
+from synapse_tui.paths import own_command, tilde, with_tilde
 from synapse_tui.process_times import pid_namespace, process_start
 from synapse_tui.registry import Registry, RegistryEntry, is_live
 from tests.work import work
@@ -297,3 +297,15 @@ def test_a_folder_is_recorded_as_it_is(registry: Registry, path: str) -> None:
 def test_the_home_folder_is_short_in_a_text(text: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     assert with_tilde(text) == shown
+
+
+def test_a_command_that_path_does_not_find_is_called_by_its_path(monkeypatch, tmp_path):
+    folder = tmp_path / "a b" / "bin"
+    folder.mkdir(parents=True)
+    for name in ("python", "synapse-tui"):
+        (folder / name).touch(mode=0o755)
+    monkeypatch.setattr(sys, "executable", str(folder / "python"))
+    monkeypatch.setenv("PATH", "/usr/bin")
+    assert own_command("synapse-tui") == f"'{folder}/synapse-tui'"
+    monkeypatch.setenv("PATH", str(folder))
+    assert own_command("synapse-tui") == "synapse-tui"
