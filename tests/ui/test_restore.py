@@ -111,7 +111,7 @@ async def test_an_offer_outlives_an_application_that_fails_before_its_answer(mon
     made: list[SynapseApp] = []
 
     class Failing(SynapseApp):
-        async def run_async(self, **_options: object) -> None:  # type: ignore[override]
+        async def run_async(self, **_options: object) -> None:
             raise RuntimeError
 
     def make() -> SynapseApp:
