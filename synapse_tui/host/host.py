@@ -744,7 +744,7 @@ class Host:
         if not spec.command:
             self.profiles.find(spec.profile, inherited.get("PATH", ""))
         profile = self.profile_of(spec.profile, spec.command, fixed=spec.restore)
-        self._check_name(spec.name)
+        self._check_name(spec.name, profile)
         cwd = Path(os.path.realpath((spec.cwd or self.folder).expanduser()))
         check_folder(cwd)
         if find_command(profile.command, env=inherited, cwd=cwd) is None:
@@ -769,8 +769,10 @@ class Host:
         profile = profile_of(self.profiles, command)
         return dataclasses.replace(profile, name=name) if fixed else profile
 
-    def _check_name(self, name: str, *, but: str = "") -> None:
+    def _check_name(self, name: str, profile: Profile, *, but: str = "") -> None:
         """Check that a name is valid and refers to no agent other than `but`.
+
+        An alias of the agent's own type may be its name: names precede types, so it means this agent.
 
         Raises:
             ConfigError: The name is invalid or already in use.
@@ -778,7 +780,7 @@ class Host:
         if not name:
             return
         profiles = self.profiles.profiles.values()
-        words = {word for profile in profiles for word in (profile.name, *profile.aliases)}
+        words = {word for each in profiles for word in (each.name, *each.aliases)} - {*profile.aliases}
         agents = [agent for agent in self._agents.values() if agent.agent_id != but]
         others = {word for agent in agents for word in (agent.name, agent.agent_type)}
         check_name(name, taken={word.lower() for word in words | others})
@@ -849,7 +851,7 @@ class Host:
             ConfigError: The name is invalid or already in use.
         """
         session = self._session(agent_id)
-        self._check_name(name, but=agent_id)
+        self._check_name(name, session.profile, but=agent_id)
         session.name = name
         self._records.update(session)
         self.history.renamed(session)

@@ -279,6 +279,16 @@ async def test_what_is_shown_of_tasks_is_as_much_work_after_many_of_them(host: H
     assert many <= 1.1 * few, f"{few} lines with 220 tasks, {many} with 490"
 
 
+async def test_an_alias_of_its_own_type_may_name_an_agent(host: Host) -> None:
+    with pytest.raises(ConfigError, match="'sh' already addresses"):
+        await host.open(AgentSpec("dummy", "sh"), columns=80, lines=24)
+    named = await host.open(AgentSpec("shell", "sh"), columns=80, lines=24)
+    other = await host.open(AgentSpec("shell"), columns=80, lines=24)
+    assert [target.agent_id for target in host.resolve("sh")] == [named.agent_id]
+    host.rename(named.agent_id, "")
+    host.rename(other.agent_id, "sh")
+
+
 async def test_a_name_is_given_once(host: Host) -> None:
     alice, bob = await open_published(host, "alice", "bob")
     with pytest.raises(ConfigError, match="already"):
