@@ -63,7 +63,9 @@ async def test_beside_many_agents(act: Callable[[SynapseApp, FakeHost], None], m
     """`most` are the lines for each agent more: a new state is shown in tabs as wide as they fit."""
     few, many = [await lines(agents(count), act) for count in (FEW, MANY)]
     each = (many - few) / (MANY - FEW)
-    assert each <= most, f"{each:.1f} lines for each agent more: {few} beside {FEW}, {many} beside {MANY}"
+    assert round(each) <= most, (
+        f"{each:.1f} lines for each agent more: {few} beside {FEW}, {many} beside {MANY}"
+    )
 
 
 async def test_with_many_locks() -> None:

@@ -423,7 +423,9 @@ def test_what_is_wrong_with_a_value_is_japanese(key: str, typed: str, said: str)
 @pytest.mark.parametrize(("layout", "said"), [("columns", "横並び"), ("mine", "mine")])
 def test_a_layout_is_called_as_in_the_settings(layout: str, said: str) -> None:
     told: list[str] = []
-    deck = SimpleNamespace(use=lambda _name: None, arrangement=layout)
+    deck = SimpleNamespace(
+        use=lambda _name: None, arrangement=layout, panes=(), tiles=lambda _size: (), size=None
+    )
     main = SimpleNamespace(deck=deck, leave_board=lambda: None)
     PaneActions(cast("Shell", SimpleNamespace(main=main, notice=told.append))).action_set_layout(layout)
     assert list(map(language.tr, told)) == [f"レイアウト: {said}"]
