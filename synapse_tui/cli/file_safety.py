@@ -131,14 +131,14 @@ def lock_command(
     files, agent = project.files_and_agent(words, agent)
     holder = project.lock_holder(agent, task)
     keys = [project.file_key(file) for file in files]
-    until, noted = monotonic() + seconds, ""
+    until, noted = monotonic() + seconds, ("", "")
     with project.opened() as safety:
         verdict = safety.acquire_locks(keys, holder, intent=plain(intent)[:500])
         while verdict.lock is not None and not verdict.allowed and (left := until - monotonic()) > 0:
-            held = f"{verdict.lock.file}: locked by {verdict.lock.agent_id}"
-            if held != noted:
-                note(f"waiting for {verdict.lock.file}: locked by {verdict.lock.agent_id}")
-                noted = held
+            file, owner = verdict.lock.file, verdict.lock.agent_id
+            if (file, owner) != noted:
+                note(f"waiting for {file}: locked by {owner}")
+                noted = file, owner
             sleep(min(left, _WAIT_SECONDS))
             verdict = safety.acquire_locks(keys, holder, intent=plain(intent)[:500])
         locks = [lock for lock in safety.locks(holder.agent_id) if lock.file in keys]

@@ -15,7 +15,6 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.css.scalar import Unit
 from textual.geometry import Size
-from textual.keys import _character_to_key as character_to_key
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.renderables.background_screen import BackgroundScreen
@@ -28,6 +27,7 @@ from textual.widgets.option_list import Option
 
 from synapse_tui.actions import Place
 from synapse_tui.errors import SynapseError
+from synapse_tui.keymap import textual_key
 from synapse_tui.language import tr
 from synapse_tui.paths import with_tilde
 from synapse_tui.widgets.error_handling import FaultTolerant, Reporter
@@ -113,7 +113,7 @@ def _key_of(hint: str) -> str:
     """Return the key that a hint names; empty for several and for none."""
     named, blank, _what = hint.partition(" ")
     single = len(named) == 1 and named.isascii()
-    return _KEYS.get(named, character_to_key(named) if single else "") if blank else ""
+    return _KEYS.get(named, textual_key(named) if single else "") if blank else ""
 
 
 def no_text(_width: int) -> Content:

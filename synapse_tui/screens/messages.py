@@ -100,7 +100,8 @@ class MessageActions:
     def action_compose(self, address: str = "") -> None:
         """Open the composer with the latest draft, or the latest draft to the given receiver."""
         try:
-            receivers(address, self._host.addresses()) if address else ()
+            if address:
+                receivers(address, self._host.addresses())
         except TakesNoMessages as error:
             self._app.notice_error(error)
             return

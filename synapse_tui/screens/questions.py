@@ -319,16 +319,16 @@ class RestoreQuestion(Question[bool]):
         except HistoryError as error:
             text = tr(f"Their waiting messages cannot be counted: {error.message}.")
         else:
-            text = (
-                ""
-                if not count
-                else tr("1 message waits until its agent is open again; nothing is lost if you start fresh.")
-                if count == 1
-                else tr(
+            text = ""
+            if count == 1:
+                text = tr(
+                    "1 message waits until its agent is open again; nothing is lost if you start fresh."
+                )
+            elif count:
+                text = tr(
                     f"{count} messages wait until their agents are open again; "
                     "nothing is lost if you start fresh."
                 )
-            )
         self.query_one("#what", Static).update(Content(f"{self._resumes}\n{text}".rstrip()))
 
     def buttons(self) -> ComposeResult:
