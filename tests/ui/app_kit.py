@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from time import monotonic
 from typing import Any
 
 from textual.pilot import Pilot
@@ -28,7 +29,9 @@ async def until(condition: Callable[[], T | None], what: Description = "", secon
 
 def make_app(host: FakeHost, **options: Any) -> SynapseApp:
     options.setdefault("theme", "dark")
+    clock = options.pop("clock", monotonic)
     app = SynapseApp(host, **options)  # type: ignore[arg-type]
+    app.questions.clock = clock
     app.animation_level = "none"
     app.new_agents.find = find_command
     app.agents.clock = lambda: 75.0
@@ -84,6 +87,20 @@ def at_main(app: SynapseApp) -> bool:
 def exit_bar(app: SynapseApp) -> ExitBar:
     assert isinstance(app.focused, ExitBar)
     return app.focused
+
+
+class StoppedClock:
+    """The time of questions, which stands still until it goes on: however slowly a busy machine presses the
+    keys of a test, they come without a pause."""
+
+    def __init__(self) -> None:
+        self._stopped_at: float | None = monotonic()
+
+    def __call__(self) -> float:
+        return monotonic() if self._stopped_at is None else self._stopped_at
+
+    def go_on(self) -> None:
+        self._stopped_at = None
 
 
 def at_rest(app: SynapseApp) -> None:

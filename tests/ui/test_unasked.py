@@ -13,7 +13,7 @@ from synapse_tui.messages.reasons import Reason
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState
 from synapse_tui.screens.palette import Palette
 from synapse_tui.screens.questions import HookQuestion, NotStarted, RestoreOffer, RestoreQuestion
-from tests.ui.app_kit import at_main, at_rest, running, text_of, three_agents, until
+from tests.ui.app_kit import StoppedClock, at_main, at_rest, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost, FakeSession
 
 CLAUDE, GEMINI = "synapse-claude-8100", "synapse-gemini-8111"
@@ -27,8 +27,8 @@ def asking() -> FakeHost:
 
 
 async def test_keys_typed_as_a_question_opens_go_to_the_agent_in_order():
-    host = asking()
-    async with running(host) as (app, pilot):
+    host, clock = asking(), StoppedClock()
+    async with running(host, clock=clock) as (app, pilot):
         agent = host.agents[CLAUDE]
         host.add(AgentSpec("gemini"))
         await until(lambda: "Let Gemini lock files?" in text_of(app))
@@ -36,6 +36,7 @@ async def test_keys_typed_as_a_question_opens_go_to_the_agent_in_order():
         await until(lambda: bytes(agent.typed) == b"yes, my dear\rn")
         assert at_main(app)
         assert not host.safety.answers
+        clock.go_on()
         await until(lambda: isinstance(app.screen, HookQuestion))
         assert not host.safety.answers
         at_rest(app)
@@ -45,14 +46,15 @@ async def test_keys_typed_as_a_question_opens_go_to_the_agent_in_order():
 
 
 async def test_no_question_opens_while_somebody_types():
-    host = asking()
-    async with running(host) as (app, pilot):
+    host, clock = asking(), StoppedClock()
+    async with running(host, clock=clock) as (app, pilot):
         await pilot.press("a")
         host.add(AgentSpec("gemini"))
         await until(lambda: app.main.find(GEMINI))
         await pilot.press(*"bc")
         assert at_main(app)
         assert bytes(host.agents[CLAUDE].typed) == b"abc"
+        clock.go_on()
         await until(lambda: "Let Gemini lock files?" in text_of(app))
 
 
@@ -141,9 +143,11 @@ async def restored(app: SynapseApp, pilot: Pilot[None]) -> FakeSession:
 
 async def test_what_is_typed_at_the_start_is_given_to_the_agent_once_it_is_ready():
     host = FakeHost()
-    async with running(host, restore=offering(host)) as (app, pilot):
+    clock = StoppedClock()
+    async with running(host, restore=offering(host), clock=clock) as (app, pilot):
         await pilot.press(*"@dummy-8248 to original", "enter")
         assert "a question is waiting" in text_of(app)
+        clock.go_on()
         claude = await restored(app, pilot)
         await pilot.press(*"more")
         await pilot.pause(0.3)
@@ -154,8 +158,10 @@ async def test_what_is_typed_at_the_start_is_given_to_the_agent_once_it_is_ready
 
 async def test_a_dialog_of_the_agent_takes_what_is_typed_now_and_nothing_from_before():
     host = FakeHost()
-    async with running(host, restore=offering(host)) as (app, pilot):
+    clock = StoppedClock()
+    async with running(host, restore=offering(host), clock=clock) as (app, pilot):
         await pilot.press(*"early")
+        clock.go_on()
         claude = await restored(app, pilot)
         claude.become(AgentState.WAITING)
         await pilot.press("1")
@@ -166,11 +172,13 @@ async def test_a_dialog_of_the_agent_takes_what_is_typed_now_and_nothing_from_be
 
 async def test_keys_from_before_are_dropped_with_a_word_when_the_agent_does_not_get_ready():
     host = FakeHost()
-    async with running(host, restore=offering(host)) as (app, pilot):
+    clock = StoppedClock()
+    async with running(host, restore=offering(host), clock=clock) as (app, pilot):
         await pilot.press(*"early")
+        clock.go_on()
         claude = await restored(app, pilot)
-        clock = app.questions.clock
-        app.questions.clock = lambda: clock() + 61
+        rested = app.questions.clock
+        app.questions.clock = lambda: rested() + 61
         await until(lambda: "5 keys dropped: typed before" in text_of(app))
         await pilot.press("x")
         await until(lambda: bytes(claude.typed) == b"x")
@@ -178,8 +186,7 @@ async def test_keys_from_before_are_dropped_with_a_word_when_the_agent_does_not_
 
 async def test_a_word_that_begins_with_a_letter_of_the_question_is_for_the_agent():
     host = asking()
-    async with running(host) as (app, pilot):
-        app.questions.clock = lambda: 0.0
+    async with running(host, clock=StoppedClock()) as (app, pilot):
         host.add(AgentSpec("gemini"))
         await until(lambda: "Let Gemini lock files?" in text_of(app))
         at_rest(app)
@@ -190,8 +197,10 @@ async def test_a_word_that_begins_with_a_letter_of_the_question_is_for_the_agent
 
 async def test_a_message_typed_at_the_start_is_sent_as_one():
     host = FakeHost()
-    async with running(host, restore=offering(host, "codex")) as (app, pilot):
+    clock = StoppedClock()
+    async with running(host, restore=offering(host, "codex"), clock=clock) as (app, pilot):
         await pilot.press(*"early", "enter", *"@codex hello", "enter")
+        clock.go_on()
         claude = await restored(app, pilot)
         claude.composer = True
         claude.become(AgentState.READY)
