@@ -518,7 +518,12 @@ class AgentConsole:
         if launch.adopted is not None:
             self._go_on(launch.adopted)
         else:
-            self.detector = StateDetector(profile, now=self._clock(), timeline=self._timeline)
+            self.detector = StateDetector(
+                profile,
+                now=self._clock(),
+                timeline=self._timeline,
+                runs_command=lambda: self.process.runs_command,
+            )
         self.terminal.half_blanks = profile.quirks.half_blanks  # earlier input is not the agent's output
         self.process.start(scheduler, on_data=self._data, on_exit=self._exited)
         self._plan()
@@ -537,6 +542,7 @@ class AgentConsole:
             now=self._clock() - max(startup.delay, startup.timeout),
             timeline=self._timeline,
             report=self._timeline.last,
+            runs_command=lambda: self.process.runs_command,
         )
         self.detector.suspended = self.detector.report.state is AgentState.SUSPENDED
         for event in adopted.signals:

@@ -98,6 +98,7 @@ class Timeline:
 
 
 _MATCHED_LENGTH = 200
+_SHORTEST = 0.001  # seconds: a wait that rounding makes none would never be looked at again
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,7 @@ class Signals:
     status_fields: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     progress: int | None = None  # last OSC 9;4 state
     prompt: str = ""  # letter of the last OSC 133 mark; empty if the program does not mark its output
+    command: bool = False  # whether a command runs in the foreground
     quiet: float = 0.0  # seconds since the screen or title last changed
 
 
@@ -132,7 +134,7 @@ def next_change(rules: Sequence[StateRule], signals: Signals, holds: StateRule |
     if holds is not None:
         rules = rules[: rules.index(holds) + 1]
     waits = [
-        limit - signals.quiet
+        max(limit - signals.quiet, _SHORTEST)
         for rule in rules
         for limit in (rule.silence, rule.active)
         if limit is not None and limit > signals.quiet
@@ -142,6 +144,8 @@ def next_change(rules: Sequence[StateRule], signals: Signals, holds: StateRule |
 
 def _match(rule: StateRule, signals: Signals) -> str | None:
     if not (_status_holds(rule, signals) and _composer_holds(rule, signals) and _quiet_holds(rule, signals)):
+        return None
+    if rule.command and not signals.command:
         return None
     if rule.progress and signals.progress not in rule.progress:
         return None
@@ -202,6 +206,8 @@ def _told(rule: StateRule, signals: Signals, parts: list[str]) -> str:
         parts.append(f"OSC 133;{signals.prompt}")
     if rule.dialog:
         parts.append(signals.composer.dialog_name)
+    if rule.command:
+        parts.append("a command runs in the foreground")
     if rule.silence is not None:
         parts.append(f"nothing changed for {rule.silence:g} s")
     if rule.active is not None:
@@ -291,8 +297,10 @@ class StateDetector:
         now: float,
         timeline: Timeline | None = None,
         report: StateReport | None = None,
+        runs_command: Callable[[], bool] = lambda: False,
     ) -> None:
         self._profile = profile
+        self._runs_command = runs_command
         self._spawned = now
         self._status = ""
         self._status_fields: Mapping[str, str] = MappingProxyType({})
@@ -420,6 +428,7 @@ class StateDetector:
             status_fields=self._status_fields,
             progress=self._progress,
             prompt=self._prompt,
+            command=any(rule.command for rule in self._profile.states) and self._runs_command(),
             quiet=now - self._changed,
         )
         verdict = decide(self._profile.states, signals)

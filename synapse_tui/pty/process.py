@@ -423,11 +423,27 @@ class PtyProcess:
 
     def makes_signal(self, key: bytes) -> bool:
         """Whether the terminal turns a key into a signal, such as Ctrl+C outside raw mode."""
+        local, controls = self._local_modes()
+        return bool(local & termios.ISIG) and key in [controls[at] for at in _SIGNALS]
+
+    @property
+    def runs_command(self) -> bool:
+        """Whether a program that the first one started is in the foreground and left the terminal as it was.
+
+        Programs that draw a screen read single keys (no ICANON), as do shells and interpreters at their
+        prompt; one that asks for a password does not show it (no ECHO).
+        """
+        local, _ = self._local_modes()
+        takes_lines = termios.ICANON | termios.ECHO
+        return local & takes_lines == takes_lines and self.foreground != self.pid
+
+    def _local_modes(self) -> tuple[int, Sequence[bytes]]:
+        """Local modes of the terminal and its control characters; none once it is gone."""
         try:
             _, _, _, local, _, _, controls = termios.tcgetattr(self.fd)
         except (OSError, termios.error, ValueError):
-            return False
-        return bool(local & termios.ISIG) and key in [controls[at] for at in _SIGNALS]
+            return 0, ()
+        return local, controls
 
     @property
     def unread(self) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import re
+import shutil
 import signal
 import sys
 import time
@@ -38,6 +39,26 @@ async def test_states_are_published_in_order(tmp_path):
             AgentState.PROCESSING,
             AgentState.READY,
         ]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+async def test_a_shell_works_while_a_command_has_the_terminal_and_rests_in_a_shell_within(tmp_path):
+    bash = "exec bash --norc --noprofile -i"
+    shell = dataclasses.replace(shipped().find("shell"), command="sh", args=("-c", bash))
+    async with open_rig(tmp_path, profile=shell) as rig:
+        await rig.ready()
+        rig.type("sleep 1000\r")
+        await until(lambda: rig.session.report.rule == "a command runs")
+        rig.type("\x03")
+        await rig.ready()
+        rig.type("bash --norc --noprofile\recho with$((1))in\r")
+        await until(lambda: "with1in" in rig.session.console.tail())
+        await until(
+            lambda: (rig.session.report.state, rig.session.report.rule) == (AgentState.READY, "output rests")
+        )
+        assert rig.session.console.process.foreground != rig.session.pid
+        rig.type("sleep 1000\r")
+        await until(lambda: rig.session.report.rule == "a command runs")
 
 
 async def test_a_program_that_asked_gets_changes_of_the_colours(tmp_path):

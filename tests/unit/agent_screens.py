@@ -45,7 +45,10 @@ class Screen:
     ) -> None:
         self.profile = profile(agent) if isinstance(agent, str) else agent
         self.now = 0.0
-        self.detector = StateDetector(self.profile, now=0.0, timeline=timeline, report=report)
+        self.command = False  # whether a command runs in the foreground
+        self.detector = StateDetector(
+            self.profile, now=0.0, timeline=timeline, report=report, runs_command=lambda: self.command
+        )
         self.terminal = Terminal(columns, lines, listener=lambda event: self.detector.event(event, self.now))
         self.now = age
 

@@ -309,6 +309,22 @@ def starting(*command: str) -> Screen:
     return Screen(profile_of(ProfileSet({}), command) if command else "shell", age=0.1)
 
 
+@pytest.mark.parametrize("command", [(), ("bash",)])
+def test_a_shell_works_while_a_command_runs_that_prints_nothing(command: tuple[str, ...]) -> None:
+    screen = starting(*command)
+    screen.show(["$ "])
+    screen.wait(3)
+    screen.detector.touched()
+    screen.command = True
+    screen.show(["$ sleep 1000"])
+    screen.wait(60)
+    assert (screen.state, screen.rule) == (WORKING, "a command runs")
+    screen.command = False
+    screen.show(["$ sleep 1000", "$ "])
+    screen.wait(3)
+    assert [report.state.value for report in screen.detector.timeline][-2:] == [WORKING, READY]
+
+
 def test_a_prompt_drawn_again_for_another_size_is_no_work_of_a_shell() -> None:
     screen = Screen("shell")
     screen.show(["$ "])

@@ -18,6 +18,7 @@ from .programs import Program, read_command
 _FILE = Path(__file__).parent / "generic.yaml"
 _CTRL_C = Interrupt(keys=(b"\x03",))
 _BY_OUTPUT = (
+    StateRule("a command runs", AgentState.PROCESSING, command=True),
     StateRule("output rests", AgentState.READY, silence=1.0),
     StateRule("output flows", AgentState.PROCESSING, active=1.0),
 )

@@ -163,6 +163,7 @@ class StateRule:
     tail: int = 40  # number of rows, ending with the last one with text
     dialog: bool | None = None
     composer: bool | None = None  # whether the composer is on the screen; None for either
+    command: bool = False  # whether a command runs in the foreground, and takes no single keys
     silence: float | None = None
     active: float | None = None  # something changed within this many seconds
     debounce: float = 0.0  # seconds that the state must hold before it is reported

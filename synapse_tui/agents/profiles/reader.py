@@ -453,7 +453,18 @@ _ORIGINAL = (
     "idle_detection",
 )
 """Keys of the original synapse-a2a, which are translated."""
-_CONDITIONS = ("title", "status", "progress", "prompt", "screen", "dialog", "composer", "silence", "active")
+_CONDITIONS = (
+    "title",
+    "status",
+    "progress",
+    "prompt",
+    "screen",
+    "dialog",
+    "composer",
+    "command",
+    "silence",
+    "active",
+)
 
 
 def read_profile(
@@ -799,6 +810,7 @@ def _rule(section: ProfileSection) -> StateRule:
         tail=section.count("tail", 40, 1, 500),
         dialog=section.maybe_flag("dialog"),
         composer=section.maybe_flag("composer"),
+        command=section.flag("command", False),
         silence=section.maybe_number("silence"),
         active=section.maybe_number("active"),
         debounce=section.number("debounce", READY_DEBOUNCE if state is AgentState.READY else 0.0, 0, 30),
