@@ -148,6 +148,7 @@ class AnswerCard(PaneOverlay):
         self._age = 0.0
         self._room = Size(0, 0)
         self._seen: tuple[object, frozenset[str]] | None = None  # the pane's shape, and words of its rows
+        self._wrote = False  # whether the agent wrote while the card was hidden, as around a dialog
 
     def show(self, view: AnswerView | None, keys: Sequence[Hint], age: float) -> None:
         if (
@@ -155,7 +156,7 @@ class AnswerCard(PaneOverlay):
             or self.view is None
             or (view.task_id, view.text) != (self.view.task_id, self.view.text)
         ):
-            self.folded, self._seen = False, None
+            self.folded, self._seen, self._wrote = False, None, False
         self.view, self._keys, self._age = view, keys, age
         self.place(self._room)
 
@@ -176,7 +177,9 @@ class AnswerCard(PaneOverlay):
         may be drawn anew.
         """
         if not self.display:
+            self._wrote = self._wrote or writes
             return
+        writes, self._wrote = writes or self._wrote, False
         words = [_NO_LETTERS.sub("", row) for row in rows]
         before, self._seen = self._seen, (shape, frozenset(words))
         under = words[max(0, self._room.height - len(self.lines())) : self._room.height]

@@ -501,7 +501,7 @@ class TerminalView(Widget, can_focus=True):
         self.answer.over(
             [terminal.line(y).text for y in range(terminal.lines)],
             (tuple(self.size), terminal.columns, terminal.lines, self.session.reading().rows),
-            writes=self.session.report.state is AgentState.PROCESSING,
+            writes=self.session.report.state in (AgentState.PROCESSING, AgentState.WAITING),
         )
 
     def _blank_row_over_composer(self) -> int | None:

@@ -166,6 +166,28 @@ async def test_a_card_folds_once_the_agent_writes_beneath_it():
         await until(lambda: isinstance(app.screen, MessageDetail))
 
 
+async def test_a_card_folds_if_the_agent_wrote_around_a_dialog_that_hid_it(monkeypatch):
+    host = two_agents()
+    async with running(host) as (app, _pilot):
+        await answered(app, host)
+        alice = host.agents[ALICE]
+        view = pane_of(app, ALICE).view
+        assert isinstance(view, TerminalView)
+        await until(lambda: view.answer.size.height > 2)
+        under = view.answer.region.y - view.region.y + 2
+        reading = dataclasses.replace(alice.reading(), visible=False, dialog=AgentDialog("permission", "rm?"))
+        with monkeypatch.context() as patch:
+            patch.setattr(alice, "reading", lambda: reading)
+            alice.become(AgentState.WAITING)
+            alice.feed("asks")
+            await until(lambda: not view.answer.display)
+        alice.become(AgentState.READY)
+        alice.feed(f"\x1b7\x1b[{under};1H● It is removed.\x1b8")
+        await until(lambda: view.answer.display)
+        assert "It is removed." in text_of(app)
+        assert view.answer.folded
+
+
 async def test_another_answer_is_shown_whole_again():
     host = two_agents()
     async with running(host) as (app, _pilot):
