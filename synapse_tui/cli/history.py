@@ -253,6 +253,7 @@ def cleanup_command(*, days: int | None, dry_run: bool, yes: bool, as_json: bool
 
 def _list(query: str, limit: int, *, as_json: bool, filters: dict[str, Any]) -> None:
     from synapse_tui.messages.quick import listed_tasks
+    from synapse_tui.messages.records import NamesThen
 
     wanted = _wanted(filters, query, limit)
     place = _location()
@@ -265,8 +266,9 @@ def _list(query: str, limit: int, *, as_json: bool, filters: dict[str, Any]) -> 
     elif records:
         now = datetime.now(UTC)
         heads = ("TASK", "TIME", "FROM", "TO", "STATUS", "TEXT")
-        names = _names()
-        show_table(heads, [_row(record, now, names) for record in records], shrinking=("FROM", "TO", "TEXT"))
+        names = NamesThen(records, _names())
+        rows = [_row(record, now, names.of(record)) for record in records]
+        show_table(heads, rows, shrinking=("FROM", "TO", "TEXT"))
     else:
         note("synapse: no tasks found" + ("" if filters["everywhere"] else "; --all searches all projects"))
 

@@ -196,7 +196,14 @@ def _row(row: sqlite3.Row) -> Any:  # noqa: ANN401 - has the attributes of a Tas
 
 def _record(row: sqlite3.Row) -> Record:
     found = _row(row)
-    return Record(task_of(found), found.agent_type, found.project, found.submitted_at, found.finished_at)
+    return Record(
+        task_of(found),
+        found.agent_type,
+        found.project,
+        found.submitted_at,
+        found.finished_at,
+        found.called,
+    )
 
 
 def _lock(row: sqlite3.Row, keys: FileKeys) -> Lock:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -267,6 +267,51 @@ class Record:
     project: str
     submitted_at: datetime | None  # when it was given to the agent
     finished_at: datetime | None  # None while it is open
+    # name of the agent that it belongs to, when it was written: empty without one, None if not recorded
+    called: str | None = None
+
+    @property
+    def owner(self) -> str:
+        """Id of the agent that it belongs to."""
+        return self.task.sender.sender_id if self.task.outgoing else self.task.target
+
+
+class NamesThen:
+    """What agents were called when their tasks were made: the id of a closed one may be another's by now.
+
+    Args:
+        records: Tasks that say what their agents were called.
+        names: What agents are called now, by id.
+    """
+
+    def __init__(self, records: Iterable[Record], names: Mapping[str, str]) -> None:
+        self._names = names
+        self._called: dict[str, list[tuple[datetime, str]]] = {}
+        for record in records:
+            if record.called is not None:
+                called = record.task.created_at, _at_home(record.called, record.owner)
+                self._called.setdefault(record.owner, []).append(called)
+
+    def of(self, record: Record) -> dict[str, str]:
+        """Return the names of a task's sender and receiver by id, as far as they have any."""
+        task = record.task
+        found = {each: self._name(each, task.created_at) for each in (task.sender.sender_id, task.target)}
+        return {each: name for each, name in found.items() if name}
+
+    def _name(self, agent_id: str, at: datetime) -> str:
+        called = self._called.get(agent_id, ())
+        now = self._names.get(agent_id, "")
+        if now and all(at > made for made, _name in called):
+            return now
+        name = min(called, key=lambda each: abs(each[0] - at), default=(at, now))[1]
+        unnamed = agent_id.startswith(f"synapse-{now}-")  # called by its type, also now
+        return now if not name and unnamed else name
+
+
+def _at_home(name: str, agent_id: str) -> str:
+    """Return a name with the machine of its agent, if that is another one."""
+    _, at, machine = agent_id.partition("@")
+    return name and name + at + machine
 
 
 @dataclass(frozen=True, slots=True)

@@ -292,7 +292,9 @@ class HistoryView(Dialog[None]):
             self.query_one("#story", FittedText).fit(
                 no_text
                 if record is None
-                else partial(story_text, record, self._story, self._actions.now(), self._actions.labels())
+                else partial(
+                    story_text, record, self._story, self._actions.now(), self.list.names().of(record)
+                )
             )
 
     @on(HistoryList.Opened)
@@ -331,7 +333,8 @@ class HistoryView(Dialog[None]):
 
     def action_pick(self, name: str) -> None:
         labels = self._actions.labels()
-        seen = {row.task.target: named(row.task.target, labels) for row in self.list.rows if row.task.target}
+        names, rows = self.list.names(), [row for row in self.list.rows if row.task.target]
+        seen = {row.task.target: named(row.task.target, names.of(row)) for row in reversed(rows)}
         title, options = {
             "agent": (
                 tr("Agent"),

@@ -19,7 +19,7 @@ from textual.strip import Strip
 from textual.style import Style
 
 from synapse_tui.dataclass import dataclass
-from synapse_tui.messages.records import Record
+from synapse_tui.messages.records import NamesThen, Record
 from synapse_tui.messages.search import folded
 from synapse_tui.model import Task
 from synapse_tui.wording import moment
@@ -154,6 +154,7 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
         self.note = ""  # shown if the list is empty
         self._marked = 0
         self._labels: Mapping[str, str] = {}
+        self._names: NamesThen | None = None  # None until they are needed for the rows of now
         self._terms: Sequence[str] = ()
         self._projects = False
         self._drawn: dict[tuple[int, bool], tuple[Strip, Strip]] = {}
@@ -166,6 +167,11 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
     def describe(self, labels: Mapping[str, str], terms: Sequence[str], *, projects: bool) -> None:
         self._labels, self._terms, self._projects = labels, terms, projects
         self._redraw()
+
+    def names(self) -> NamesThen:
+        if self._names is None:
+            self._names = NamesThen(self.rows, self._labels)
+        return self._names
 
     # Content
 
@@ -207,11 +213,13 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
 
     def _measure(self) -> None:
         self._drawn.clear()
+        self._names = None
         self.virtual_size = Size(self.scrollable_content_region.width, ROW * len(self.rows))
         self.refresh()
 
     def _redraw(self) -> None:
         self._drawn.clear()
+        self._names = None
         self.refresh()
 
     # Marking
@@ -309,9 +317,10 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
         tail = f"{mark.word}  {moment(task.created_at, self.now())} "
         project = f"  {one_line(Path(record.project).name)}" if self._projects else ""
         room = max(2 * _LEAST, width - 7 - cell_len(tail))
-        sender = shorten(party(task.sender.sender_id, self._labels), max(_LEAST, room // 2 - 1))
+        labels = self.names().of(record)
+        sender = shorten(party(task.sender.sender_id, labels), max(_LEAST, room // 2 - 1))
         sender += "" if task.sender.verified else "?"
-        target = shorten(party(task.target, self._labels), max(_LEAST, room - cell_len(sender) - 1))
+        target = shorten(party(task.target, labels), max(_LEAST, room - cell_len(sender) - 1))
         project = shorten(project, max(0, room - cell_len(sender) - cell_len(target)))
         gap = width - 6 - cell_len(sender) - cell_len(target) - cell_len(project) - cell_len(tail)
         return [

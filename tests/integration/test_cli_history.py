@@ -22,12 +22,16 @@ from tests.integration.shell_kit import Shell
 SENDER = Sender("synapse-codex-8120", "codex")
 
 
-async def told(shell: Shell, *pairs: tuple[str, str], project: str = "") -> list[str]:
+async def told(
+    shell: Shell, *pairs: tuple[str, str], project: str = "", called: str | None = None
+) -> list[str]:
     """Messages to Claude with their answers, as a host writes them; their ids."""
     path = shell.home / ".synapse/history.db"
     history = History(path, owner="1:1", alive=lambda _: True)
     key = AgentKey(project or str(shell.folder), "synapse-claude-8100", "claude")
-    book = TaskStore(key.agent_id, "context", EventBus(), journal=AgentJournal(history, key))
+    journal = AgentJournal(history, key)
+    journal.called = called
+    book = TaskStore(key.agent_id, "context", EventBus(), journal=journal)
     outbox = Outbox(book)
     ids = []
     history.load()
@@ -68,6 +72,16 @@ async def test_tasks_are_listed_searched_and_shown(shell: Shell) -> None:
     assert (none.code, none.out, "no tasks found" in none.err) == (0, "", True)
     missing = await shell.run("history", "show", "00000000")
     assert (missing.code, "there is no task" in missing.err) == (4, True)
+
+
+async def test_ended_agents_are_listed_by_the_names_they_had(shell: Shell) -> None:
+    """One after another had the same id."""
+    for called in ("alice", "", "carol", None):
+        await told(shell, (f"to {called}", "done"), called=called)
+    for words in (("list",), ("search", "to")):  # of the quick reader and of the whole one
+        listed = await shell.run("history", *words)
+        receivers = [line.split()[3] for line in listed.out.splitlines()[1:]]
+        assert receivers == ["carol", "carol", "synapse-claude-8100", "alice"], listed.out
 
 
 async def test_what_is_listed_can_be_chosen(shell: Shell) -> None:

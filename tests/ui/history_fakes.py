@@ -74,6 +74,7 @@ class FakeHistory:
         reason: str = "",
         minutes: float = 1,
         project: str = "",
+        called: str | None = None,
         **fields: object,
     ) -> Task:
         """A task that was made so many minutes after the one before, the first a day ago."""
@@ -98,7 +99,7 @@ class FakeHistory:
         task = dataclasses.replace(task, **fields)  # type: ignore[arg-type]
         given = made + timedelta(seconds=4)
         kind = to.removeprefix("synapse-").rpartition("-")[0]
-        self.records.append(Record(task, kind, project or self.project, given, ended))
+        self.records.append(Record(task, kind, project or self.project, given, ended, called))
         return task
 
 

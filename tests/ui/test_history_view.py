@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -14,7 +15,7 @@ from synapse_tui.app import SynapseApp
 from synapse_tui.content import Artifact
 from synapse_tui.errors import HistoryError
 from synapse_tui.events import TaskChanged
-from synapse_tui.model import AgentSpec, DeliveryState, TaskState
+from synapse_tui.model import AgentSpec, DeliveryState, Sender, TaskState
 from synapse_tui.screens.composer import Composer
 from synapse_tui.screens.dialog import Pick
 from synapse_tui.screens.history import OFF, HistoryExport, HistoryView
@@ -77,6 +78,21 @@ async def test_what_is_typed_is_found_at_once_and_only_the_last_word_is_asked_fo
         assert "Copy message (m)" in text_of(app)
         await pilot.press("p")
         await until(lambda: host.history.asked[-1].project == "")
+
+
+async def test_an_agent_that_was_closed_has_its_name_though_another_has_its_id() -> None:
+    host = three_agents()
+    history = host.history
+    history.put("for the one before", to=CODEX, called="erin", minutes=0)
+    history.put("from it", sender=Sender(CODEX, "codex", "", verified=True), called="", minutes=0)
+    history.put("for the one of now", to=CODEX, called="")
+    history.put("by the one of now", sender=Sender(CODEX, "codex", "", verified=True), called="")
+    async with shown(host) as (app, pilot, view):
+        await until(lambda: len(view.rows) == 4)
+        ways = re.findall(r"(\S+) → (\S+)", text_of(app))
+        assert ways[:4] == [("codex", "claude"), ("you", "codex"), ("erin", "claude"), ("you", "erin")]
+        await pilot.press("down", "down", "down")
+        await until(lambda: "erin (codex)" in text_of(app))
 
 
 async def test_a_long_history_is_read_page_by_page_and_the_marked_one_is_shown_whole() -> None:
