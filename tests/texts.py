@@ -39,6 +39,7 @@ SPOKEN = {  # the functions that translate, and which of their arguments (None: 
     "section": (0,),
     "ClickException": (0,),
     "_row": (0,),
+    "_fact": (0,),
 }
 REASONS = (
     "agents/delivery",

@@ -17,6 +17,7 @@ from typing import TypeVar
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import MessageError
 from synapse_tui.hooks import HookKind
+from synapse_tui.language import tr
 from synapse_tui.model import AgentState, ExitStatus, StateReport
 from synapse_tui.pty import Guardian, Handle, PtyProcess, ReadScheduler
 from synapse_tui.pty.guardian_process import read_table
@@ -68,7 +69,7 @@ class Past:
 
     def _mark(self) -> str:
         when = self.saved_at.astimezone()
-        return f"\x1b[2m── above: before the restart, {when:%Y-%m-%d %H:%M} ──"
+        return f"\x1b[2m── {tr(f'above: before the restart, {when:%Y-%m-%d %H:%M}')} ──"
 
 
 class Pulse:

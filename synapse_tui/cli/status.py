@@ -12,19 +12,20 @@ import click
 from synapse_tui.a2a import calls
 from synapse_tui.addresses import Address
 from synapse_tui.errors import SynapseError
-from synapse_tui.language import tr
+from synapse_tui.language import name_list, tr
 from synapse_tui.wording import duration, moment, since, state_word, time_of
 
 from .caller import Caller
 from .commands import Command, json_option
 from .completion import complete_agents
-from .output import end_with, error_json, fail, note, one_line, plain, show, show_json, show_table
+from .output import end_with, error_json, fail, note, one_line, padded, plain, show, show_json, show_table
 
 THREADS = 8
 TEXT_CELLS = 60
 TIMELINE = 20
 """Number of states shown in the timeline."""
 _STATE_CELLS = 10
+_NAME_CELLS = 10
 
 
 @click.command(name="status", cls=Command)
@@ -116,22 +117,22 @@ def row(who: str, answer: Mapping[str, Any]) -> tuple[str, ...]:
 def explanation(who: str, answer: Mapping[str, Any], now: datetime | None = None) -> Iterator[str]:
     now = now or datetime.now(UTC)
     why, outbox, task = (_table(answer, name) for name in ("why", "outbox", "task"))
-    held = f"  for {duration(_number(why, 'seconds'))}, since {_moment(why, 'since', now)}" if why else ""
-    yield f"{who}  {state_word(_text(answer, 'status'))}{held}"
+    held = tr(f"  for {duration(_number(why, 'seconds'))}, since {_moment(why, 'since', now)}") if why else ""
+    yield f"{who}  {tr(state_word(_text(answer, 'status')))}{held}"
     for name in ("rule", "matched", "detail"):
         if _text(why, name):
-            yield f"  {name:9}{one_line(_text(why, name), 200)}"
+            yield _fact(name, _text(why, name))
     yield from _opened_by(answer)
     if task:
-        yield f"  {'task':9}{_message(task)} ({_text(task, 'status')})"
+        yield _fact("task", f"{_message(task)} ({tr(_text(task, 'status'))})")
     if outbox:
-        yield f"  {'waiting':9}{_waiting(outbox) or 'nothing'}"
+        yield _fact("waiting", _waiting(outbox) or tr("nothing"))
         following = _table(outbox, "next")
         if following:
-            yield f"  {'next':9}{_message(following)}"
+            yield _fact("next", _message(following))
     timeline = why.get("timeline")
     if isinstance(timeline, list) and timeline:
-        yield "  timeline"
+        yield tr("  timeline")
         passages = [passage for passage in timeline if isinstance(passage, dict)]
         for passage in reversed(passages[-TIMELINE:]):
             yield _passage(passage, now)
@@ -140,7 +141,11 @@ def explanation(who: str, answer: Mapping[str, Any], now: datetime | None = None
 def _opened_by(answer: Mapping[str, Any]) -> Iterator[str]:
     found = answer.get("opened_by")
     if isinstance(found, list) and found:
-        yield f"  opened by {one_line(', '.join(map(str, found)), 200)}"
+        yield _fact("opened by", name_list([str(each) for each in found]))
+
+
+def _fact(name: str, text: str) -> str:
+    return f"  {padded(tr(name), _NAME_CELLS)} {one_line(text, 200)}"
 
 
 _MARKS = {"draft": "▌", "suggestion": "░", "padding": "·", "frame": "─"}
@@ -148,11 +153,11 @@ _MARKS = {"draft": "▌", "suggestion": "░", "padding": "·", "frame": "─"}
 
 def composer_lines(who: str, answer: Mapping[str, Any]) -> Iterator[str]:
     """Format how an agent's composer is read: the decision, then the screen with marks."""
-    yield f"{who}  {state_word(_text(answer, 'status'))}"
+    yield f"{who}  {tr(state_word(_text(answer, 'status')))}"
     if not (found := _table(answer, "composer")):
-        yield "  its host is of an earlier version, which does not show composers"
+        yield tr("  its host is of an earlier version, which does not show composers")
         return
-    yield from (f"  {name:9}{one_line(words, 200)}" for name, words in _composer_facts(found) if words)
+    yield from _composer_facts(found)
     cursor, refused = _table(found, "cursor"), _table(found, "refused")
     yield ""
     rows = found.get("rows")
@@ -161,36 +166,47 @@ def composer_lines(who: str, answer: Mapping[str, Any]) -> Iterator[str]:
         mark = "!" if number == _number(refused, "row") else _MARKS.get(_text(row, "part"), " ")
         at = "▸" if number == _number(cursor, "row") else " "
         yield f"  {number:3}{at}{mark} {_text(row, 'text')}"
-    marks = ", ".join(f"{mark} {part}" for part, mark in _MARKS.items())
-    yield f"  ▸ cursor, {marks}" + (", ! refused" if refused else "")
+    parts = {
+        "draft": tr("draft"),
+        "suggestion": tr("suggestion"),
+        "padding": tr("padding"),
+        "frame": tr("frame"),
+    }
+    marks = [f"▸ {tr('cursor')}", *(f"{mark} {parts[part]}" for part, mark in _MARKS.items())]
+    yield "  " + ", ".join([*marks, f"! {tr('refused')}"] if refused else marks)
 
 
-def _composer_facts(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    names = {"profile": "the rules of the profile", "auto": "its cursor (composer: auto)"}
-    yield "rules", names.get(_text(found, "rules"), "none: the profile has no composer")
+def _composer_facts(found: Mapping[str, Any]) -> Iterator[str]:
+    rules = _text(found, "rules")
+    names = {"profile": tr("the rules of the profile"), "auto": tr("its cursor (composer: auto)")}
+    yield _fact("rules", names.get(rules) or tr("none: the profile has no composer"))
     dialog, refused = _table(found, "dialog"), _table(found, "refused")
     if dialog:
-        yield "dialog", " · ".join(filter(None, (_text(dialog, "name"), _text(dialog, "title"))))
+        yield _fact("dialog", " · ".join(filter(None, (_text(dialog, "name"), _text(dialog, "title")))))
     elif refused:
-        row = int(_number(refused, "row"))
-        yield "refused", _text(refused, "reason") + (f", row {row}" if row else "")
+        row, reason = int(_number(refused, "row")), _text(refused, "reason")
+        yield _fact("refused", f"{reason} ({tr(f'row {row}')})" if row else reason)
     elif found.get("visible"):
-        at = _table(found, "draft_at")
-        by = _text(found, "found_by")
-        yield "found", "" if by == "rules" else f"by {by}"
-        yield "draft at", f"row {int(_number(at, 'row'))}, column {int(_number(at, 'column'))}"
-        empty = "empty, a suggestion is shown" if found.get("suggestion") else "empty"
+        if (by := _text(found, "found_by")) not in ("rules", ""):
+            yield _fact("found by", by)
+        yield _fact("draft at", _place(_table(found, "draft_at")))
+        empty = tr("empty, a suggestion is shown") if found.get("suggestion") else tr("empty")
         if found.get("vi_normal"):
-            yield "mode", "normal mode of vi: keys are commands"
-        yield "draft", empty if found.get("empty") else repr(_text(found, "draft"))
+            yield _fact("mode", tr("normal mode of vi: keys are commands"))
+        yield _fact("draft", empty if found.get("empty") else repr(_text(found, "draft")))
     cursor = _table(found, "cursor")
-    hidden = "" if cursor.get("visible") else ", hidden"
-    yield "cursor", f"row {int(_number(cursor, 'row'))}, column {int(_number(cursor, 'column'))}{hidden}"
+    place = _place(cursor)
+    yield _fact("cursor", place if cursor.get("visible") else f"{place} ({tr('hidden')})")
+
+
+def _place(at: Mapping[str, Any]) -> str:
+    row, column = int(_number(at, "row")), int(_number(at, "column"))
+    return tr(f"row {row}, column {column}")
 
 
 def _passage(passage: Mapping[str, Any], now: datetime) -> str:
     took = duration(_number(passage, "seconds"))
-    state = state_word(_text(passage, "state")).ljust(_STATE_CELLS)
+    state = padded(tr(state_word(_text(passage, "state"))), _STATE_CELLS)
     reason, rule = one_line(_text(passage, "matched"), TEXT_CELLS), _text(passage, "rule")
     line = f"    {_moment(passage, 'at', now)}  {took:>7}  {state}  {rule}"
     return f"{line}: {reason}" if reason and reason != rule else line
@@ -199,12 +215,12 @@ def _passage(passage: Mapping[str, Any], now: datetime) -> str:
 def _waiting(outbox: Mapping[str, Any]) -> str:
     waiting, unread = int(_number(outbox, "waiting")), int(_number(outbox, "unread"))
     parts = [f"{waiting}: {tr(_text(outbox, 'reason'))}"] if waiting else []
-    return ", ".join([*parts, *([f"{unread} unread"] if unread else [])])
+    return ", ".join([*parts, *([tr(f"{unread} unread")] if unread else [])])
 
 
 def _message(task: Mapping[str, Any]) -> str:
-    sender = _text(_table(task, "sender"), "sender_id") or "unknown"
-    return f"{_text(task, 'id')[:8]} from {sender}: {one_line(_text(task, 'text'), TEXT_CELLS)}"
+    sender = _text(_table(task, "sender"), "sender_id") or tr("unknown")
+    return tr(f"{_text(task, 'id')[:8]} from {sender}: {one_line(_text(task, 'text'), TEXT_CELLS)}")
 
 
 def _moment(table: Mapping[str, Any], name: str, now: datetime) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
 
-from synapse_tui.cli.status import explanation, row
+from synapse_tui.cli.status import composer_lines, explanation, row
 from synapse_tui.model import AgentState
 from synapse_tui.widgets.states import state_mark
 from synapse_tui.wording import duration, moment, state_word
@@ -65,3 +66,31 @@ def test_durations(seconds: float, words: str) -> None:
 def test_a_moment_of_another_day_has_its_date() -> None:
     assert moment(NOW, NOW) == "12:00:00"
     assert moment(datetime(2025, 12, 31, 1, 2, 3, tzinfo=UTC), NOW) == "2025-12-31 01:02:03"
+
+
+@pytest.mark.usefixtures("japanese")
+def test_what_the_program_says_of_a_state_is_in_the_language_of_the_person() -> None:
+    at = NOW.isoformat()
+    message = {"id": "12345678", "sender": {"sender_id": "@"}, "text": "7", "status": "working"}
+    why = {"rule": "1", "matched": "2", "detail": "3", "seconds": 9, "since": at}
+    why["timeline"] = [{"state": "READY", "rule": "1", "at": at, "seconds": 9}]
+    answer = {
+        "status": "PROCESSING",
+        "why": why,
+        "opened_by": ["4", "5"],
+        "task": message,
+        "outbox": {"waiting": 0, "unread": 2, "next": message},
+        "composer": {
+            "visible": True,
+            "rules": "profile",
+            "found_by": "6",
+            "draft_at": {"row": 1, "column": 1},
+            "cursor": {"row": 1, "column": 1},
+            "vi_normal": True,
+            "suggestion": True,
+            "empty": True,
+            "rows": [],
+        },
+    }
+    said = "\n".join([*explanation("0", answer, NOW), *composer_lines("0", answer)])
+    assert set(re.findall(r"[A-Za-z]{2,}", said)) == {"vi"}, said
