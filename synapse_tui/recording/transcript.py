@@ -130,7 +130,7 @@ class Transcript:
         if oldest > self._oldest and kept < _SCROLLBACK // 2:
             self._again = self._remembered.copy()  # cleared (ED 3, RIS): many programs rewrite everything
         self._oldest = oldest
-        first, end = max(self._next, oldest), total - _rows_open(terminal)
+        first, end = max(self._next, oldest), total - len(_open_rows(terminal))
         self._say(
             (terminal.scrollback.row(number - oldest) for number in range(first, end)), terminal.columns
         )
@@ -149,7 +149,7 @@ class Transcript:
         terminal.resize(columns, lines)
         terminal.take_replies()
         left = _lines_whole(terminal) - before
-        kept, total, opened = len(terminal.scrollback), terminal.scrolled_total, _rows_open(terminal)
+        kept, total, opened = len(terminal.scrollback), terminal.scrolled_total, len(_open_rows(terminal))
         self._oldest, self._next = total - kept, total - opened
         if left > 0:
             self._say(_last_lines(terminal, kept - opened, left), columns)
@@ -226,20 +226,14 @@ def _last_lines(terminal: Terminal, end: int, lines: int) -> list[Row]:
 
 
 def _unfinished(terminal: Terminal) -> list[Row]:
-    kept, opened = len(terminal.scrollback), _rows_open(terminal)
-    above = [terminal.scrollback.row(index) for index in range(kept - opened, kept)]
-    return above + terminal.screen.main_buffer.rows
+    return _open_rows(terminal) + terminal.screen.main_buffer.rows
 
 
-def _rows_open(terminal: Terminal) -> int:
-    if not terminal.screen.main_buffer.rows[0].wrapped:
-        return 0
-    kept = len(terminal.scrollback)
-    for index in range(kept - 1, -1, -1):
-        if not terminal.scrollback.row(index).wrapped:
-            return kept - index
-    return kept
+def _open_rows(terminal: Terminal) -> list[Row]:
+    """Return the rows of the scrollback whose line goes on on the screen."""
+    goes_on = terminal.screen.main_buffer.rows[0].wrapped
+    return _last_lines(terminal, len(terminal.scrollback), 1) if goes_on else []
 
 
 def _lines_whole(terminal: Terminal) -> int:
-    return terminal.scrollback.lines - bool(_rows_open(terminal))
+    return terminal.scrollback.lines - bool(_open_rows(terminal))
