@@ -19,6 +19,7 @@ from synapse_tui.messages.reasons import Reason
 
 PRODUCT = Path(synapse_tui.__file__).parent
 CATALOGUES = PRODUCT / "languages"
+EXAMPLES = sorted((PRODUCT / "teams" / "examples").glob("*.yaml"))
 
 SPOKEN = {  # the functions that translate, and which of their arguments (None: all)
     "tr": (0,),
@@ -391,6 +392,7 @@ def tables() -> Iterator[str]:
         if setting.sentence != own_text(key.rpartition(".")[2]).sentence:
             yield from (setting.sentence, setting.help)
     yield from (profile.description for profile in shipped().profiles.values())
+    yield from re.findall(r"^about: (.+)", "\n".join(each.read_text() for each in EXAMPLES), re.MULTILINE)
     for topic, commands in TOPICS.items():
         yield from (topic, *commands.values())
     yield from (*GROUPS, *AREAS, *Outcome)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -18,13 +19,14 @@ from synapse_tui.a2a.external.registry import (
     read_header,
 )
 from synapse_tui.errors import PeerRefused, PeerSilent, PeerUnreachable, SynapseError
+from synapse_tui.language import tr
 from synapse_tui.model import Task, TaskState
 from synapse_tui.wording import moment_of
 
 from .caller import Caller
 from .commands import CommandGroup, TextCommand, json_option
 from .completion import complete_externals
-from .output import WaitTimedOut, end_with, note, plain, say, show, show_json, show_list
+from .output import WaitTimedOut, cells, end_with, note, padded, plain, say, show, show_json, show_list
 from .sending import (
     Sending,
     SendResult,
@@ -154,8 +156,18 @@ def info_command(*, alias: str, card: bool, as_json: bool) -> None:
     elif as_json:
         show_json(agent.as_json())
     else:
-        now = datetime.now(UTC)
-        show(agent.details(lambda text: moment_of(text, now)))
+        show("\n".join(_details(agent, datetime.now(UTC))))
+
+
+def _details(agent: ExternalAgent, now: datetime) -> Iterator[str]:
+    facts = [(tr(name), value) for name, value in agent.facts(lambda text: moment_of(text, now))]
+    width = max(cells(name) for name, _value in facts)
+    yield from (f"{padded(name, width)} {value}" for name, value in facts)
+    if agent.description:
+        yield from ("", *(f"  {line}" for line in agent.description.splitlines()))
+    if skills := agent.skills():
+        yield from ("", tr("skills"))
+        yield from (f"  {name}" + (f": {text}" if text else "") for name, text in skills)
 
 
 @external_command.command(name="send", cls=TextCommand)

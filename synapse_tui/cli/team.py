@@ -63,7 +63,7 @@ def list_command(*, as_json: bool) -> None:
             continue
         data.append(_facts(team))
         agents = name_list(_called(spec) for spec in team.agents)
-        rows.append((name, tr(_WHOSE[team.origin]), agents, one_line(team.about)))
+        rows.append((name, tr(_WHOSE[team.origin]), agents, _about(team)))
     show_list(
         data,
         ("TEAM", "WHOSE", "AGENTS", "ABOUT"),
@@ -179,6 +179,11 @@ def _called(spec: AgentSpec) -> str:
     return f"{spec.profile}:{spec.name}" if spec.name else spec.profile
 
 
+def _about(team: Team) -> str:
+    about = one_line(team.about)
+    return tr(about) if team.origin == "shipped" else about  # a person wrote it in their own language
+
+
 def _facts(team: Team) -> dict[str, object]:
     return {
         "name": team.name,
@@ -225,7 +230,7 @@ def _agent(spec: AgentSpec, profiles: ProfileSet) -> dict[str, Any]:
 
 
 def _show(team: Team, agents: Sequence[dict[str, Any]]) -> None:
-    show(f"{team.name} ({tr(_WHOSE[team.origin])}): {one_line(team.about) or tilde(str(team.path))}")
+    show(f"{team.name} ({tr(_WHOSE[team.origin])}): {_about(team) or tilde(str(team.path))}")
     rows = []
     for each in agents:
         tree = tr(" (worktree)") if each["worktree"] else ""

@@ -44,7 +44,6 @@ _OWN_HEADERS = frozenset(
     {"host", "content-length", "content-type", "transfer-encoding", "connection", "accept"}
 )
 _SHOWN_SKILLS = 50
-_LABEL = 12  # characters of the longest label in a description
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +159,6 @@ class ExternalAgent:
             ("last seen", when(self.last_seen)),
         ]
         return [(label, value) for label, value in rows if value]
-
-    def details(self, when: Callable[[str], str]) -> str:
-        lines = [f"{label:<{_LABEL}} {value}" for label, value in self.facts(when)]
-        if self.description:
-            lines += ["", *("  " + line for line in self.description.splitlines())]
-        if skills := self.skills():
-            lines += ["", "skills"]
-            lines += [f"  {name}" + (f": {text}" if text else "") for name, text in skills]
-        return "\n".join(lines)
 
 
 def external_address(alias: str, url: str = "") -> Address:
