@@ -440,6 +440,7 @@ class AgentSession:
     async def _end(self) -> None:
         self._progress.stop()
         await self.delivery.stop()
+        await self._pace.stop()
         await self.console.stop()
         await self._reader.settle()
         await self._usage.settle()

@@ -176,6 +176,16 @@ async def taken(agent: FakeAgent, *sent: bytes) -> float:
     return agent.now() - begun
 
 
+async def test_nothing_follows_once_an_agent_was_stopped(agent):
+    pace, followed = Pace(agent), asyncio.Event()
+    agent.busy_until = agent.now() + 60
+    pace.taken(followed.set)
+    await asyncio.sleep(0)
+    await pace.stop()
+    assert not followed.is_set()
+    assert [task.get_name() for task in asyncio.all_tasks() if task.get_name() == "pace"] == []
+
+
 async def test_an_agent_at_rest_has_taken_text_at_once(agent):
     agent.draft = "text"
     assert await taken(agent, b"t") == 0

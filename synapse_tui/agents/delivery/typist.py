@@ -547,6 +547,13 @@ class Pace:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def stop(self) -> None:
+        """Wait no longer; what was to follow does not."""
+        waiting = tuple(self._tasks)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
     async def _wait(self, follow: Callable[[], None]) -> None:
         begun = self._view.now()
         # Undrawn text may be added to the composer even now.
