@@ -138,7 +138,7 @@ class TerminalActivity:
         # must not count as earlier.
         begun, samples = self._clock(), self._samples
         # In this order: the time of a running program is reported late, that of a sleeping one is exact.
-        runs = any(_state(pid) == b"R" for pid in self._pids)
+        runs = self.runs()
         used = sum(map(_processor_time, self._pids))
         while samples and samples[0][0] < begun - REMEMBERED:
             samples.popleft()
@@ -147,6 +147,10 @@ class TerminalActivity:
             return 0.0
         most = allowed * 1e9
         return max(0.0, begun - next(at for at, before in samples if abs(used - before) <= most))
+
+    def runs(self) -> bool:
+        """Whether a program's main thread runs, or waits for a processor."""
+        return any(_state(pid) == b"R" for pid in self._pids)
 
     def runnable(self) -> bool:
         """Whether any thread of the programs runs, or waits for a processor."""
@@ -272,6 +276,9 @@ class AtRest:
 
 # seconds between two offers of the same keys: at first, and at most
 OFFER_AGAIN, OFFER_AGAIN_MOST = 0.002, 0.05
+OFFER_FRAME = 0.02  # the same to an agent that was about to draw: what it draws next may be a dialog
+# seconds for which keys wait for an agent that computes: it may open a dialog, and read them before it draws
+OFFER_WAITS = 0.1
 # offers of the same keys to a program that draws first each time, as one that reads after each frame does
 OFFER_TRIES = 8
 OFFER_AT_ONCE = 0.0005  # seconds in which an idle agent reads keys, without other work meanwhile
@@ -286,10 +293,11 @@ class Offer:
     Keys that are merely written may lie unread while the agent opens a dialog, which then takes them. So the
     agent's output is stopped as by Ctrl+S, all that it has drawn is judged, and the keys are written. An
     agent that does something else first blocks as it draws: the keys are taken back, and what it drew is
-    judged before they are offered again. An agent that is busy without drawing notices nothing. Where the
-    output cannot be stopped, or a program always draws first, the keys are written once all output is judged.
+    judged before they are offered again. An agent that computes is given a moment to draw; one that computes
+    on without drawing then gets its keys as ever. Where the output cannot be stopped, or a program always
+    draws first, the keys are written once all output is judged.
 
-    What remains are agents that read keys for a dialog before they have begun to draw it.
+    What remains are agents that sleep between the moment in which they take keys for a dialog and its frame.
     """
 
     def __init__(
@@ -319,6 +327,7 @@ class Offer:
         self._read = read
         self._done = done
         self._gap = OFFER_AGAIN
+        self._waits_until = console.now() + OFFER_WAITS
         self._tries = console.offer_tries
         self._terminal: StoppedTerminal | None = None
         self._written = False
@@ -366,6 +375,8 @@ class Offer:
             self._retry()
         elif not self._may():
             self._end(read=False)
+        elif terminal is not None and self._computes():
+            self._retry()
         else:
             self._console.write(self._data)
             # What is larger than the terminal's buffer needs its reader.
@@ -375,6 +386,13 @@ class Offer:
                 self._written = True
                 self._yield_to_agent(terminal)
                 self._look()
+
+    def _computes(self) -> bool:
+        """Whether the agent computes, and not for longer than it is waited for."""
+        runs = self._activity.runs()
+        waits = self._console.offer_waits and self._console.now() < self._waits_until
+        self._console.offer_waits = waits or not runs
+        return runs and waits
 
     def _yield_to_agent(self, terminal: StoppedTerminal) -> None:
         """Let an idle agent read: its echo need not wait for the next check."""
@@ -393,6 +411,7 @@ class Offer:
             self._tries -= 1
             if not self._tries:
                 self._console.offer_tries = 1
+            self._gap = max(self._gap, OFFER_FRAME)
             self._retry()
         else:
             if self._tries == self._console.offer_tries:
@@ -501,6 +520,7 @@ class AgentConsole:
         self._end: asyncio.Task[None] | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self.offer_tries = OFFER_TRIES
+        self.offer_waits = True  # whether the agent was at rest before a wait for it was over
         self._resized_early = False
         self._stop_timer: asyncio.TimerHandle | None = None
         self._active = False  # whether it drew or got keys since the last look whether it is stopped

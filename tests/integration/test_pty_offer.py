@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from synapse_tui.agents.console import AtRest
+from synapse_tui.agents.console import OFFER_TRIES, OFFER_WAITS, AtRest, Offer
 from tests.integration.pty_harness import Program, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the terminals of Linux")
@@ -121,3 +121,82 @@ async def test_output_that_is_stopped_twice_goes_on_with_the_second(listener):
         await asyncio.sleep(0.1)
         assert b"got" not in listener.output
     await listener.says(b"got b'x';")
+
+
+ASKER = """
+import os, select, signal, time, tty
+tty.setraw(0)
+ask = []
+signal.signal(signal.SIGUSR1, lambda *_: ask.append(1))
+os.write(1, b"waits;")
+def compute(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end: pass
+def read():
+    return os.read(0, 99) if select.select([0], [], [], 0)[0] else b""
+while True:
+    time.sleep(0.001)
+    if ask:
+        ask.clear()
+        os.write(1, b"asks;")
+        compute(COMPUTES)
+        os.write(1, b"took %r;" % read())
+    elif keys := read():
+        os.write(1, b"got %r;" % keys)
+"""
+
+
+class Console:
+    """What an offer knows of a console, for a program whose screen is what it printed."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.process = program.process
+        self.offer_tries = OFFER_TRIES
+        self.offer_waits = True
+        self.drawing = False
+        self.now = asyncio.get_running_loop().time
+        self.write = program.process.write
+        self.refresh_activity = lambda: None
+
+    def take_in_for(self, _seconds: float) -> bool:
+        return True
+
+    async def offer(self, key: bytes) -> bool:
+        """Offer a key that may not be read once the program has drawn its dialog."""
+        read: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        may = lambda: b"took" not in self.program.output  # noqa: E731
+        activity = at_rest(self.program).activity
+        Offer(key, self, activity, may=may, read=lambda: None, done=read.set_result)  # type: ignore[arg-type]
+        return await read
+
+
+async def test_a_key_does_not_reach_a_program_that_is_about_to_draw_its_dialog(harness):
+    """A busy program may take keys for a dialog that it has not yet begun to draw."""
+    program = harness.python(ASKER.replace("COMPUTES", "0.04"))
+    await program.says(b"waits;")
+    console = Console(program)
+    assert await console.offer(b"a")
+    await program.says(b"got b'a';")
+    os.kill(program.process.pid, signal.SIGUSR1)
+    await program.says(b"asks;")
+    assert not await console.offer(b"y")
+    assert b"took b'';" in program.output
+    assert console.offer_waits
+
+
+async def test_a_program_that_computes_on_gets_its_keys_after_a_moment_and_then_at_once(harness):
+    program = harness.python(ASKER.replace("COMPUTES", "3"))
+    await program.says(b"waits;")
+    console = Console(program)
+    os.kill(program.process.pid, signal.SIGUSR1)
+    await program.says(b"asks;")
+    begun = console.now()
+    offers = [asyncio.create_task(console.offer(b"a"))]
+    with program.process.stopped() as terminal:
+        assert terminal is not None
+        await until(lambda: terminal.unread, "the key in the terminal")
+    assert console.now() - begun >= OFFER_WAITS
+    assert not console.offer_waits
+    assert await asyncio.gather(*offers) == [True]
+    await program.says(b"took b'a';")

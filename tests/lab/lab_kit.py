@@ -36,6 +36,7 @@ AGENTS = [name for name in LAB_AGENTS if name in PROFILES.profiles]
 HOOKED = [name for name in AGENTS if PROFILES.find(name).hooks]
 PEER = Sender("synapse-tester-8200", "tester", verified=True)
 SLOW = 60.0
+TRIES = 5  # presses of a key to which a busy agent does not react
 START = 180.0  # some load hundreds of megabytes
 _TAKEN_IN = re.compile(
     r"\AThe user sent a new message while you were working:\n(.*)\n\nIMPORTANT: .*\Z", re.DOTALL
@@ -195,6 +196,15 @@ class Lab:
             await asyncio.sleep(0.05)
         return value
 
+    async def within(self, seconds: float, condition: Callable[[], Any]) -> bool:
+        """Whether a condition holds within some seconds."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() >= deadline:
+                return False
+            await asyncio.sleep(0.05)
+        return True
+
     async def state(self, state: AgentState) -> None:
         await self.until(lambda: self.session.report.state is state, state)
 
@@ -221,6 +231,15 @@ class Lab:
         self.session.user_input(text.encode())
 
     async def deny(self) -> None:
+        """Deny the open dialog, again if the agent does not react, as a person would."""
+        denied = self.session.dialog
+        for _ in range(TRIES):
+            await self._press_deny()
+            if await self.within(10, lambda: self.session.dialog != denied):
+                return
+        raise AssertionError(f"the dialog stays\n{self.screen()}")
+
+    async def _press_deny(self) -> None:
         guard, now = self.session.keyboard.guard, self.session.console.now
         for place, key in enumerate(self.profile.deny):
             if place:
@@ -229,9 +248,13 @@ class Lab:
             self.session.user_input(key)
 
     async def clear_draft(self) -> None:
-        for key in self.profile.clear:
-            self.session.user_input(key)
-        await self.until(lambda: self.session.reading().empty, "an empty composer", 10)
+        """Clear the draft, again for each of its rows and if the agent does not react."""
+        for _ in range(TRIES):
+            for key in self.profile.clear:
+                self.session.user_input(key)
+            if await self.within(3, lambda: self.session.reading().empty):
+                return
+        raise AssertionError(f"the draft stays\n{self.screen()}")
 
 
 @asynccontextmanager
