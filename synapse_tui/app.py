@@ -312,7 +312,8 @@ class SynapseApp(Shell):
                 self._open_specs()
 
         if offer.ask:
-            self.questions.ask(lambda: RestoreQuestion(offer), answered)
+            history = self.host.settings.flag("env.SYNAPSE_HISTORY_ENABLED")
+            self.questions.ask(lambda: RestoreQuestion(offer, history=history), answered)
         else:
             answered(True)
 

@@ -283,7 +283,10 @@ class TrustQuestion(Question[bool]):
 
 
 class RestoreQuestion(Question[bool]):
-    """Lists the agents lost in a crash or a reboot; closes with True to reopen them."""
+    """Lists the agents lost in a crash or a reboot; closes with True to reopen them.
+
+    `history` tells whether ended messages, with their answers, are kept.
+    """
 
     TITLE_TEXT: ClassVar[str] = "Reopen the last workspace?"
     SUBTITLE: ClassVar[str] = "Tab to answer · Esc starts fresh"
@@ -291,10 +294,15 @@ class RestoreQuestion(Question[bool]):
     ENTRY = "#restore"
     BINDINGS: ClassVar = [("y", "restore"), ("n", "leave"), ("left,right", "app.focus_next")]
 
-    def __init__(self, offer: RestoreOffer) -> None:
+    def __init__(self, offer: RestoreOffer, *, history: bool) -> None:
         super().__init__()
         self._offer = offer
         self._one = len(offer.agents) == 1
+        self._lost = (
+            tr("Drafts and the cards of answers are lost either way; the answers are in the history.")
+            if history
+            else tr("Drafts and unread answers are lost either way.")
+        )
         self._resumes = (
             tr("It resumes its last conversation if it can; its earlier output is shown above.")
             if self._one
@@ -307,8 +315,11 @@ class RestoreQuestion(Question[bool]):
         yield Static(Content(tr(f"{count} ended without being closed, saved {when}:")), markup=False)
         agents = "\n".join(f"  {printable(agent)}" for agent in self._offer.agents)
         yield Static(Content(f"\n{agents}"), markup=False)
-        text = tr("One moment: messages are being counted.")
-        yield Static(Content(f"{self._resumes}\n{text}"), id="what", classes="text", markup=False)
+        text = self._about(tr("One moment: messages are being counted."))
+        yield Static(text, id="what", classes="text", markup=False)
+
+    def _about(self, waiting: str) -> Content:
+        return Content("\n".join(filter(None, (self._resumes, waiting, self._lost))))
 
     def on_mount(self) -> None:
         self.run_worker(self._count())
@@ -321,15 +332,12 @@ class RestoreQuestion(Question[bool]):
         else:
             text = ""
             if count == 1:
-                text = tr(
-                    "1 message waits until its agent is open again; nothing is lost if you start fresh."
-                )
+                text = tr("1 message waits until its agent is open again, also if you start fresh.")
             elif count:
                 text = tr(
-                    f"{count} messages wait until their agents are open again; "
-                    "nothing is lost if you start fresh."
+                    f"{count} messages wait until their agents are open again, also if you start fresh."
                 )
-        self.query_one("#what", Static).update(Content(f"{self._resumes}\n{text}".rstrip()))
+        self.query_one("#what", Static).update(self._about(text))
 
     def buttons(self) -> ComposeResult:
         reopen = tr("Reopen it") if self._one else tr("Reopen them")

@@ -56,6 +56,32 @@ async def test_it_tells_how_many_messages_wait(count: int, told: str) -> None:
         await until(lambda: "no agents here yet" in app.main.deck.empty)
 
 
+@pytest.mark.parametrize(
+    ("history", "lost"),
+    [
+        (True, "Drafts and the cards of answers are lost either way; the answers are in the history."),
+        (False, "Drafts and unread answers are lost either way."),
+    ],
+)
+async def test_it_says_what_is_lost_either_way(history: bool, lost: str) -> None:
+    counted = asyncio.Event()
+
+    async def waiting() -> int:
+        await counted.wait()
+        return 1
+
+    async with running(FakeHost(**{"env.SYNAPSE_HISTORY_ENABLED": history}), restore=offer(waiting)) as (
+        app,
+        _pilot,
+    ):
+        await until(lambda: lost in " ".join(text_of(app).replace("▌", "").split()))
+        counted.set()
+        await until(lambda: "1 message waits" in text_of(app))
+        shown = " ".join(text_of(app).replace("▌", "").split())
+        assert lost in shown
+        assert "nothing is lost" not in shown
+
+
 @pytest.mark.parametrize(("wanted", "opened"), [(True, ["dummy"]), (False, ["dummy", "shell", "codex"])])
 async def test_what_was_asked_for_is_opened_beside_the_lost_workspace(
     wanted: bool, opened: list[str]
@@ -151,7 +177,9 @@ async def test_paragraphs_of_a_dialog_are_one_blank_row_apart(dialog):
 
     async with running(FakeHost(), (80, 24)) as (app, pilot):
         leaves = dialog == "leave"
-        app.push_screen(Quit("Quitting stops it.", "Stop") if leaves else RestoreQuestion(offer(waiting)))
+        app.push_screen(
+            Quit("Quitting stops it.", "Stop") if leaves else RestoreQuestion(offer(waiting), history=True)
+        )
         word = "Quitting stops" if leaves else "3 messages wait"
         await until(lambda: word in text_of(app))
         await pilot.pause()
