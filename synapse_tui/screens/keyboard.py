@@ -149,7 +149,7 @@ class AppKeyboard:
 
     def show_leader(self, *, pending: bool) -> None:
         self.leader.pending = pending
-        self._main.which_key.set_class(pending, "-pending")
+        self._main.show_menu(pending)
 
     def action_leader(self) -> None:
         self.show_leader(pending=not self.leader.pending)
@@ -282,7 +282,7 @@ class AppKeyboard:
         Only `PASS` and `LITERAL` leave the key to other handlers.
         """
         verdict = self.leader.take(event.key, event.character)
-        self._main.which_key.set_class(self.leader.pending and anywhere, "-pending")
+        self._main.show_menu(self.leader.pending and anywhere)
         if verdict.step is KeyRole.DO and verdict.action is not None:
             if anywhere or verdict.action.anywhere:
                 self._app.perform(verdict.action.id, *verdict.arguments)

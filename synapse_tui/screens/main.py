@@ -179,6 +179,11 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.status_bar.keymap = self.which_key.keymap = self.keymap
         self.status_bar.beside = self.sidebar.has_focus_within
 
+    def show_menu(self, shown: bool) -> None:
+        """Show or hide what may follow the leader."""
+        self.which_key.card = self.active in self.answers and not self.board_shown
+        self.which_key.set_class(shown, "-pending")
+
     # Updates from the host
 
     async def add_agent(self, session: AgentSession) -> None:

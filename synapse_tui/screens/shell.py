@@ -51,8 +51,11 @@ FOR_EXTERNAL = {
 """Maps actions on hosted agents to their equivalents for external ones."""
 
 
-FOR_NOT_STARTED = {"restart_agent": "start_again", "close_agent": "forget_agent"}
-"""Maps actions on agents to those on agents that did not start; there are no others on these."""
+FOR_NOT_STARTED = {"restart_agent": "start_again", "close_agent": "forget_agent", "let_go": "let_go"}
+"""Maps actions on agents to those on agents that did not start; there are no others on these.
+
+`let_go` is what Esc does after the leader, which may mean no more than to leave the menu.
+"""
 
 
 @dataclass(frozen=True, slots=True)

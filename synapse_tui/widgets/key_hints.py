@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from rich.cells import cell_len
@@ -46,6 +47,7 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
     ALLOW_SELECT: ClassVar[bool] = False
 
     keymap: var[Keymap] = var(Keymap)
+    card: var[bool] = var(False)  # whether the active pane has an answer's card to let go
 
     @dataclass
     class Chosen(Message):
@@ -62,7 +64,7 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
 
         Groups stay whole where that takes a few rows more only, or no more than half of the screen.
         """
-        actions = [action for action in self.keymap.actions if action.leader]
+        actions = [self._as_now(action) for action in self.keymap.actions if action.leader]
         found = [[action for action in actions if action.group == group] for group in GROUPS]
         groups: list[list[Entry]] = [[group, *its] for group, its in zip(GROUPS, found, strict=True) if its]
         most_rows = max(LEAST, self.app.size.height - 4)
@@ -78,6 +80,12 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
             widths[widths.index(max(widths))] -= 1
             columns = [(each, column) for each, (_width, column) in zip(widths, columns, strict=True)]
         return columns
+
+    def _as_now(self, action: Action) -> Action:
+        """Return an action with the title of what its key does now: Esc leaves the menu in any case."""
+        if action.id == "let_go" and "escape" in action.leader and not self.card:
+            return replace(action, title=tr("Close this menu"))
+        return action
 
     def render(self) -> Content:
         columns = self._grid(self.content_size.width)

@@ -332,6 +332,19 @@ async def test_let_go_and_the_one_before():
         assert not host.agents[ALICE].typed
 
 
+async def test_the_menu_says_what_escape_does_with_and_without_a_card():
+    host = two_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER)
+        await until(lambda: "close this menu" in text_of(app))
+        assert "let the answer go" not in text_of(app)
+        await pilot.press("escape")
+        await answered(app, host)
+        await pilot.press(LEADER)
+        await until(lambda: "let the answer go" in text_of(app))
+        assert "close this menu" not in text_of(app)
+
+
 async def test_read_opens_the_whole_answer():
     host = two_agents()
     async with running(host) as (app, pilot):

@@ -166,6 +166,10 @@ async def test_each_agent_that_did_not_start_has_its_row(size: tuple[int, int]) 
 
 async def test_an_agent_that_did_not_start_is_tried_again() -> None:
     async with two_not_started() as (host, app, pilot, clock):
+        before = app.main.status_bar.notice
+        await pilot.press(LEADER, "escape")
+        await pilot.pause()
+        assert app.main.status_bar.notice in ("", before), "leaving the menu is no action on the agent"
         await pilot.press("R")
         await until(lambda: len(host.opened) == 3)
         clock.forward(1)
