@@ -797,6 +797,11 @@ class Host:
         self._closed.append(_Closed(agent, past))
         await self.history.leave(session)
 
+    @property
+    def can_reopen(self) -> bool:
+        """Whether an agent was closed that `reopen` opens again."""
+        return bool(self._closed)
+
     async def reopen(self, *, columns: int, lines: int) -> AgentSession:
         """Open the agent again that was closed last, with its name, folder, port, messages and scrollback.
 

@@ -297,7 +297,7 @@ class AppKeyboard:
     def _without_agent(self, event: events.Key) -> bool:
         if self._agents or self._main.focused is not None or not event.is_printable:
             return False
-        self._app.notice(f"no agent is open: {self.leader.keymap.way('new_agent')} opens one")
+        self._app.notice(self._main.no_agent())
         return True
 
     def _over_hints(self, event: events.Event) -> bool:

@@ -149,8 +149,19 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         elif self.begins:
             self.deck.empty = ""
         else:
-            self.deck.empty = tr(f"no agents here yet: {self._empty_hint}")
+            self.deck.empty = self.no_agent()
         self.board.empty = self.deck.empty
+
+    def no_agent(self) -> str:
+        """Say that no agent is open, and the keys that open one."""
+        opens = self.keymap.way("new_agent")
+        if self._host.can_reopen:
+            return tr(
+                f"no agent is open: {opens} opens one, {self.keymap.way('reopen_agent')} the last one again"
+            )
+        if self.names:
+            return tr(f"no agent is open: {opens} opens one")
+        return tr(f"no agents here yet: {self._empty_hint}")
 
     def has_begun(self) -> None:
         self.begins = False

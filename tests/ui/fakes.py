@@ -444,6 +444,10 @@ class FakeHost:
             raise CommandNotFound(profile.command, profile.name, profile.install)
         return self.add(spec, columns=columns, lines=lines)
 
+    @property
+    def can_reopen(self) -> bool:
+        return bool(self._closed)
+
     async def reopen(self, *, columns: int, lines: int) -> FakeSession:
         self._call("reopen")
         return self.add(self._closed.pop(), columns=columns, lines=lines)

@@ -23,7 +23,7 @@ from synapse_tui.screens.dialog import Confirm, Report
 from synapse_tui.screens.main import view_state
 from synapse_tui.widgets.board import Board
 from synapse_tui.widgets.board_model import REST_SECONDS
-from tests.ui.app_kit import LEADER, running, text_of, three_agents
+from tests.ui.app_kit import LEADER, notices, running, text_of, three_agents
 from tests.ui.board_kit import DIALOG, ask, team
 from tests.ui.fakes import FakeHost, FakeSession
 from tests.waiting import until
@@ -166,10 +166,10 @@ async def test_each_agent_that_did_not_start_has_its_row(size: tuple[int, int]) 
 
 async def test_an_agent_that_did_not_start_is_tried_again() -> None:
     async with two_not_started() as (host, app, pilot, clock):
-        before = app.main.status_bar.notice
+        app.clear_notifications()
         await pilot.press(LEADER, "escape")
         await pilot.pause()
-        assert app.main.status_bar.notice in ("", before), "leaving the menu is no action on the agent"
+        assert "ann did not start" not in notices(app), "leaving the menu is no action on the agent"
         await pilot.press("R")
         await until(lambda: len(host.opened) == 3)
         clock.forward(1)
@@ -239,6 +239,22 @@ async def test_without_agents_the_board_says_how_to_open_one() -> None:
         app.main.show_board()
         await pilot.pause()
         assert "open one with" in text_of(app)
+
+
+async def test_without_agents_it_is_said_whether_one_was_closed() -> None:
+    host = FakeHost()
+    host.add(AgentSpec("claude"))
+    async with running(host) as (app, pilot):
+        await until(lambda: app.main.active == CLAUDE)
+        await host.close(CLAUDE)
+        await until(
+            lambda: "no agent is open: ^] n opens one, ^] u the last one again" in app.main.deck.empty
+        )
+        assert app.main.board.empty == app.main.deck.empty
+        await pilot.press("x")
+        await until(lambda: "^] u the last one again" in app.main.status_bar.notice)
+        app.perform("reopen_agent")
+        await until(lambda: app.main.active == CLAUDE)
 
 
 async def test_the_view_keeps_the_board() -> None:
