@@ -380,13 +380,8 @@ class SynapseApp(Shell):
             self.appearance.follow_signs()
         if "tui.theme" in changed:
             self.appearance.follow_setting()
-        if "tui.layout" in changed:
-            self.perform("set_layout", settings.text("tui.layout"))
         if FILE_SAFETY in changed:
             self.main.follow_file_safety()
-        if "tui.sidebar" in changed:
-            self.main.set_class(settings.flag("tui.sidebar"), "-sidebar")
-            self.main.back_to_pane()
 
     def use_keys(self, keymap: Keymap) -> None:
         self.main.use_keys(keymap)

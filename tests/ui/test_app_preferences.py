@@ -116,18 +116,17 @@ async def test_changed_keys_hold_at_once() -> None:
 
 
 @pytest.mark.usefixtures("same_everywhere")
-async def test_changed_colours_layout_and_sidebar_are_shown_at_once() -> None:
+async def test_changed_colours_are_shown_at_once_and_open_panes_keep_their_places() -> None:
     host = three_agents()
     async with running(host, theme=None) as (app, pilot):
         change(host, **{"tui.theme": "nord"})
         await until(lambda: app.theme == "synapse-nord-own")
-        change(host, **{"tui.layout": "grid"})
-        await until(lambda: app.main.deck.arrangement == "grid")
-        change(host, **{"tui.sidebar": True})
-        await until(lambda: app.main.has_class("-sidebar"))
-        change(host, **{"a2a.flow": "oneway"})
+        change(host, **{"tui.layout": "grid", "tui.sidebar": True})
+        change(host, **{"tui.theme": "auto"})
+        await until(lambda: app.theme != "synapse-nord-own")
         await pilot.pause()
-        assert app.main.deck.arrangement == "grid"
+        assert app.main.deck.arrangement == "tabs"
+        assert not app.main.has_class("-sidebar")
 
 
 async def choose(app: SynapseApp, theme: str) -> None:
