@@ -275,6 +275,10 @@ class Record:
         """Id of the agent that it belongs to."""
         return self.task.sender.sender_id if self.task.outgoing else self.task.target
 
+    def of(self, task: Task) -> Record:
+        """Return the record of its task after a change."""
+        return dataclasses.replace(self, task=task, finished_at=task.updated_at if task.state.final else None)
+
 
 class NamesThen:
     """What agents were called when their tasks were made: the id of a closed one may be another's by now.

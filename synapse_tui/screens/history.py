@@ -88,6 +88,11 @@ class HistoryActions:
     def agent_types(self) -> dict[str, str]:
         return {agent.agent_type: tr(f"every {agent.agent_type}") for agent in self._app.main.agents}
 
+    def newest(self, record: Record) -> Record:
+        """Return a record as its task is now: what is read lags behind what happens meanwhile."""
+        task = self._app.host.task(record.task.id)
+        return record if task is None or task.updated_at <= record.task.updated_at else record.of(task)
+
     def action_history(self) -> None:
         self._app.ask(HistoryView(self))
 
@@ -219,7 +224,8 @@ class HistoryView(Dialog[None]):
 
     async def _page(self, after: str = "") -> Page[Record]:
         wanted = self.filters.wanted(str(self._actions.project), self._actions.now(), after=after)
-        return await self._actions.reader.page(wanted)
+        page = await self._actions.reader.page(wanted)
+        return replace(page, items=[self._actions.newest(record) for record in page.items])
 
     @on(HistoryList.NearEnd)
     def _near_end(self) -> None:

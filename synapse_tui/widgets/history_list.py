@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
@@ -205,8 +204,7 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
     def change(self, task: Task) -> bool:
         for at, row in enumerate(self.rows):
             if row.task.id == task.id:
-                ended = task.updated_at if task.state.final else None
-                self.rows[at] = replace(row, task=task, finished_at=ended)
+                self.rows[at] = row.of(task)
                 self._redraw()
                 return True
         return False

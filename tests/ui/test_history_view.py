@@ -186,6 +186,32 @@ async def test_new_tasks_appear_and_the_place_stays() -> None:
         assert len(view.rows) == 51
 
 
+async def test_what_is_read_late_does_not_hide_what_has_happened_since() -> None:
+    host = three_agents()
+    typed = host.message("synapse-codex-8120", "look")
+    host.history.put(
+        "look",
+        to=typed.target,
+        id=typed.id,
+        state=TaskState.SUBMITTED,
+        delivery=DeliveryState.TYPING,
+        updated_at=typed.updated_at,
+    )
+    host.history.gate.clear()
+    async with shown(host) as (app, _pilot, view):
+        await until(lambda: host.history.asked)
+        host.change(
+            typed.id,
+            delivery=DeliveryState.SUBMITTED,
+            state=TaskState.WORKING,
+            updated_at=typed.updated_at + timedelta(seconds=1),
+        )
+        host.history.gate.set()
+        await until(lambda: view.rows)
+        assert view.rows[0].task.delivery is DeliveryState.SUBMITTED
+        assert "typing" not in text_of(app)
+
+
 async def test_on_a_narrow_screen_a_task_takes_the_place_of_the_list() -> None:
     host = three_agents()
     host.history.put("read me", "the answer", metadata={"note": "[b]x[/b]"})
