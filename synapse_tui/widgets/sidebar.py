@@ -262,6 +262,8 @@ class Sidebar(FaultTolerant, Vertical):
     def on_mount(self) -> None:
         self.set_interval(AGES_SECONDS, self._tick)
         self.watch(self.query_one(MessageList), "scroll_y", self._age_messages, init=False)
+        for view in self.query(OptionList):  # also where the chosen row is gone, which posts no message
+            self.watch(view, "highlighted", self._show_keys, init=False)
 
     def on_resize(self) -> None:
         self._fill_all()
@@ -413,7 +415,6 @@ class Sidebar(FaultTolerant, Vertical):
 
     @on(events.DescendantFocus)
     @on(events.DescendantBlur)
-    @on(OptionList.OptionHighlighted)
     def _show_keys(self) -> None:
         """Show the keys for what is chosen: a row of the list in focus, or nothing."""
         view = next((each for each in self.query(OptionList) if each.has_focus), None)

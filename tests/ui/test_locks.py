@@ -66,6 +66,21 @@ def hints(app: SynapseApp) -> str:
     return "\n".join(row[app.main.sidebar.region.x :] for row in text_of(app).splitlines()[-3:-1])
 
 
+async def test_the_keys_of_a_lock_go_with_it() -> None:
+    host = safe()
+    for file in ("a.py", "b.py"):
+        host.safety.lock(file, CODEX)
+    async with running(host, sidebar=True) as (app, pilot):
+        await until(lambda: "b.py" in panel(app))
+        await pilot.press("f6", "tab")
+        await until(lambda: "lock it" in hints(app))
+        host.safety.free("a.py")
+        await until(lambda: "a.py" not in panel(app))
+        await until(lambda: "lock it" not in hints(app), lambda: hints(app))
+        await pilot.press("down")
+        await until(lambda: "lock it" in hints(app), lambda: hints(app))
+
+
 async def test_nobody_looks_while_the_sidebar_is_closed() -> None:
     host = safe()
     async with running(host) as (app, pilot):
