@@ -169,6 +169,7 @@ class WayBar(SegmentBar, can_focus=True):
 
     value: var[int] = var(DEFAULT_PRIORITY)
     all_shown: var[bool] = var(False)
+    write: Callable[[str], None]  # takes what is typed here but means nothing here
 
     class Changed(Message):
         pass
@@ -209,7 +210,11 @@ class WayBar(SegmentBar, can_focus=True):
 
     def on_key(self, event: events.Key) -> None:
         steps = {"left": -1, "up": -1, "right": 1, "down": 1}
-        if event.key == "enter":
+        left = self.screen.focused is not self  # the key came right behind one that was for the text
+        if event.is_printable and event.character and (left or event.character not in " 12345"):
+            # Called at once, and not by a message, so that what is typed stays in order.
+            self.write(event.character)
+        elif event.key == "enter":
             self.post_message(self.Submitted())
         elif event.character is not None and event.character in "12345":
             self.value = int(event.character)
@@ -219,6 +224,10 @@ class WayBar(SegmentBar, can_focus=True):
             return
         event.stop()
         event.prevent_default()
+
+    def on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        self.write(event.text)
 
     def _step(self, by: int) -> None:
         """Choose the next way; a step past the last of the usual ones shows the others."""
@@ -430,6 +439,7 @@ class Composer(Form[str]):
         yield Choices(id="files", compact=True)
         way = WayBar(id="way")
         way.set_reactive(WayBar.value, self._begin.priority)
+        way.write = self._insert
         yield way
         yield Static("", id="meaning", classes="beneath", markup=False)
         yield Static("", id="last", markup=False)
@@ -496,7 +506,7 @@ class Composer(Form[str]):
 
     def _insert(self, text: str) -> None:
         field = self.query_one(MessageText)
-        field.focus()
+        self.set_focus(field)  # at once: the next keys are for it
         field.insert(text)
 
     @property

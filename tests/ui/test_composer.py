@@ -1,6 +1,8 @@
 """Writing a message: receivers, how it is sent, files, templates, and what became of the last ones."""
 
 import pytest
+from textual import events
+from textual.keys import _character_to_key
 from textual.widgets import Static, TextArea
 
 from synapse_tui.app import SynapseApp
@@ -44,6 +46,28 @@ async def test_a_message_to_several_goes_to_each_once():
             ("send", "codex", "both", "", 3),
         ]
         assert "alice: queued · codex: queued" in app.main.status_bar.notice
+
+
+@pytest.mark.parametrize("how", ["keys", "paste"])
+async def test_what_is_typed_at_how_goes_on_in_the_text(how):
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        app.perform("compose", "codex")
+        await until(lambda: isinstance(app.screen, Composer))
+        await until(lambda: composer(app).query_one("#text").has_focus)
+        await pilot.press("h", "i", "tab")
+        way = composer(app).query_one(WayBar)
+        await until(lambda: way.has_focus)
+        await pilot.press("5")
+        if how == "keys":
+            typed = ", 3 tests"
+            for character in typed:
+                way.post_message(events.Key(_character_to_key(character), character))
+        else:
+            typed = " 3 tests\nfail"
+            way.post_message(events.Paste(typed))
+        await until(lambda: composer(app).query_one("#text", TextArea).text == f"hi{typed}")
+        assert (way.value, composer(app).query_one("#text").has_focus) == (5, True)
 
 
 async def test_a_name_that_means_nobody_sends_nothing_to_the_others():
