@@ -17,6 +17,7 @@ from synapse_tui.widgets.layout import (
     LAYOUTS,
     LEAST_HEIGHT,
     LEAST_WIDTH,
+    SHOW_ALL,
     Axis,
     Direction,
     axis_of,
@@ -27,7 +28,6 @@ from .dialog import Form, label
 from .shell import Shell
 
 MAX_NAME = 32
-SHOW_ALL = ("columns", "grid", "main")  # layouts that show every agent for which there is room
 NO_ROOM = {
     "row": tr(f"no room beside it: a pane needs {LEAST_WIDTH} columns"),
     "column": tr(f"no room below it: a pane needs {LEAST_HEIGHT} rows"),

@@ -14,6 +14,7 @@ from synapse_tui.dataclass import dataclass
 
 Layout = Literal["tabs", "columns", "grid", "main"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
+SHOW_ALL: tuple[Layout, ...] = ("columns", "grid", "main")  # show every agent for which there is room
 Axis = Literal["row", "column"]
 Direction = Literal["left", "right", "up", "down"]
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
