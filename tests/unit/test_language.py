@@ -187,6 +187,13 @@ def test_layouts_are_called_by_their_japanese_names() -> None:
 
 
 @pytest.mark.usefixtures("japanese")
+def test_values_of_settings_are_said_in_japanese() -> None:
+    said = [words_for("worktrees.place", value) for value in ("beside", "inside", "/srv/trees")]
+    assert said == ["リポジトリの隣", "リポジトリの .synapse の中", "/srv/trees"]
+    assert words_for("tui.quiet_hours", "none") == "なし"
+
+
+@pytest.mark.usefixtures("japanese")
 def test_commands_speak_japanese(tmp_path: Path) -> None:
     helped = command(tmp_path, "send", "--help")
     assert "使い方: synapse send" in helped.out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from pathlib import Path
 
@@ -109,7 +110,8 @@ def test_every_setting_has_an_area_and_a_sentence_that_fits() -> None:
             assert not set("{}|=`") & set(f"{before}{words}{after}"), setting.key
         blank = setting.sentence.partition("{")[2].partition("}")[0]
         named = {each.partition("=")[0] for each in blank.split("|") if each}
-        assert named <= {*values, "none", "0"}, f"{setting.key} has words for values that it does not take"
+        taken = {*values, "none", "0", *re.findall(r"`(\w+)`", setting.help)}
+        assert named <= taken, f"{setting.key} has words for values that it does not take"
 
 
 def test_in_the_home_folder_the_files_are_the_users_own(home: Path) -> None:
@@ -404,3 +406,17 @@ def test_one_who_never_finishes_is_told(files: SettingsFiles, monkeypatch: pytes
     with turn_at(files.paths.synapse), pytest.raises(ConfigError, match="another process is writing"):
         files.change("user", lambda file: file.put("tui.layout", "grid"))
     assert not files.path("user").exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("worktrees.place", "beside", "The place of worktrees is beside the repository"),
+        ("worktrees.place", "inside", "The place of worktrees is inside its .synapse"),
+        ("worktrees.place", "/srv/trees", "The place of worktrees is /srv/trees"),
+        ("tui.quiet_hours", "none", "Quiet hours, without bells and notifications: none"),
+        ("tui.quiet_hours", "22:00-08:00", "Quiet hours, without bells and notifications: 22:00-08:00"),
+    ],
+)
+def test_the_sentence_of_a_setting_is_said_with_its_value(key: str, value: str, said: str) -> None:
+    assert " ".join(SCHEMA[key].around(value)).strip() == said
