@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,10 +71,8 @@ async def test_it_says_what_is_lost_either_way(history: bool, lost: str) -> None
         await counted.wait()
         return 1
 
-    async with running(FakeHost(**{"env.SYNAPSE_HISTORY_ENABLED": history}), restore=offer(waiting)) as (
-        app,
-        _pilot,
-    ):
+    settings: dict[str, Any] = {"env.SYNAPSE_HISTORY_ENABLED": history}
+    async with running(FakeHost(**settings), restore=offer(waiting)) as (app, _pilot):
         await until(lambda: lost in " ".join(text_of(app).replace("▌", "").split()))
         counted.set()
         await until(lambda: "1 message waits" in text_of(app))
