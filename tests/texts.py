@@ -41,6 +41,7 @@ SPOKEN = {  # the functions that translate, and which of their arguments (None: 
     "ClickException": (0,),
     "_row": (0,),
     "_fact": (0,),
+    "FileAction": (2,),
 }
 REASONS = (
     "agents/delivery",
@@ -57,6 +58,7 @@ REASONS = (
     "a2a/external/worker.py",
     "daemon/display.py",
     "daemon/workspace.py",
+    "doctor/versions.py",
     "workspace/store.py",
     "worktrees/setup.py",
 )

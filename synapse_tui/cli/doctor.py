@@ -136,16 +136,16 @@ def show_profiles(found: ProfileSet, looks: Sequence[Glance]) -> None:
     table = [
         (
             profile.name,
-            OWNERS[profile.origin],
+            tr(OWNERS[profile.origin]),
             " ".join((profile.command, *profile.args)),
             look.version or (tr("yes") if look.installed else "-"),
             look.proved or "-",
-            "; ".join(look.remarks),
+            "; ".join(map(tr, look.remarks)),
         )
         for profile, look in zip(found.profiles.values(), looks, strict=True)
     ]
     table += [
-        (file.path.stem, "project", "-", "-", "-", "not trusted: synapse trust")
+        (file.path.stem, tr("project"), "-", "-", "-", tr("not trusted: synapse trust"))
         for file in found.untrusted
         if is_profile(file.path)
     ]

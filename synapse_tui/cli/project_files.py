@@ -37,6 +37,10 @@ _scope_options = one_of(
 _dry_run_option = click.option("--dry-run", is_flag=True, help="Only print what would be done.")
 
 
+_ACTIONS = {"write": "write", "replace": "replace", "keep": "leave"}
+"""What a person reads of each action."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileAction:
     """An action on a file: `write`, `replace` (renames the old one to the backup) or `keep`."""
@@ -108,8 +112,15 @@ class Scaffold:
             if not step.path.is_symlink() and _regular(step.path) == data:
                 steps.append(FileAction("keep", step.path, "unchanged"))
             else:
-                why = "edited; access settings are kept" if guards else "edited"
-                steps.append(FileAction("replace", step.path, why, data, backup=_unused(step.path)))
+                steps.append(
+                    FileAction(
+                        "replace",
+                        step.path,
+                        "edited; access settings are kept" if guards else "edited",
+                        data,
+                        backup=_unused(step.path),
+                    )
+                )
         return steps
 
     def _guards(self) -> Mapping[str, object]:
@@ -169,9 +180,10 @@ class Scaffold:
             return
         rows = []
         for step in steps:
-            backup = f"backup: {step.backup.name}" if step.backup else ""
+            backup = tr(f"backup: {step.backup.name}") if step.backup else ""
             name = f"{'~/' if self.scope == 'user' else ''}{step.path.relative_to(self.folder.parent)}"
-            rows.append((step.action, name, "; ".join(part for part in (step.why, backup) if part)))
+            why = "; ".join(part for part in (tr(step.why), backup) if part)
+            rows.append((tr(_ACTIONS[step.action]), name, why))
         show_table(("WHAT", "FILE", "WHY"), rows)
 
 

@@ -68,8 +68,7 @@ def read_version(text: str) -> str:
 def remarks_on(profile: Profile, *, installed: bool, version: str) -> tuple[str, ...]:
     remarks: list[str] = []
     if not installed:
-        how = f": {profile.install}" if profile.install else ""
-        return (f"not installed{how}",)
+        return (f"not installed: {profile.install}" if profile.install else "not installed",)
     if not profile.receives:
         return ("does not accept messages",)
     proved = profile.doctor.version

@@ -208,6 +208,18 @@ def test_commands_speak_japanese(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("japanese")
+def test_profiles_and_project_files_are_listed_in_japanese(tmp_path: Path) -> None:
+    profiles = command(tmp_path, "profile", "list").out
+    assert "付属" in profiles
+    assert "メッセージを受け付けません" in profiles
+    assert "not installed" not in profiles
+    assert "書く" in command(tmp_path, "init", "--user").out
+    kept = command(tmp_path, "init", "--user").out
+    assert "そのまま" in kept
+    assert "もうあります" in kept
+
+
+@pytest.mark.usefixtures("japanese")
 def test_an_address_is_not_taken_apart() -> None:
     assert language.tr("no agent answers to '@翻訳者'") == "「@翻訳者」に当たるエージェントはありません"
     assert language.tr("no agent answers to '@bob'") == "「@bob」に当たるエージェントはありません"
