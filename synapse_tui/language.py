@@ -165,6 +165,15 @@ def _cells(text: str) -> int:
     return sum(1 + _is_wide(char) for char in text)
 
 
+def join_rows(rows: Iterable[str]) -> str:
+    """Join the rows of a wrapped text: with a blank, but between wide characters, as of Japanese, without."""
+    joined = ""
+    for row in filter(None, map(str.strip, rows)):
+        wide = not joined or (_is_wide(joined[-1]) and _is_wide(row[0]))
+        joined += row if wide else f" {row}"
+    return joined
+
+
 def _is_wide(char: str) -> bool:
     import unicodedata  # noqa: PLC0415 - not for English
 

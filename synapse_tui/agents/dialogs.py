@@ -10,6 +10,7 @@ from hashlib import blake2s
 from typing import TYPE_CHECKING, NamedTuple
 
 from synapse_tui.dataclass import dataclass
+from synapse_tui.language import join_rows
 
 from .profiles.profile import DialogKind, DialogRule, key_bytes
 
@@ -393,7 +394,7 @@ def _vertical(rows: Sequence[str], found: Sequence[int]) -> list[tuple[str, int]
             if further is None or further.start("text") <= column or _FRAME.fullmatch(rows[more]):
                 break
             parts.append(_inner(further["text"]))
-        options.append((_CHECKBOX.sub("", " ".join(" ".join(parts).split())), number))
+        options.append((_CHECKBOX.sub("", " ".join(join_rows(parts).split())), number))
     return options
 
 

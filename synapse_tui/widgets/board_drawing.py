@@ -15,7 +15,7 @@ from rich.cells import cell_len, chop_cells
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.git_changes import FolderChange
-from synapse_tui.language import tr
+from synapse_tui.language import join_rows, tr
 from synapse_tui.wording import since
 
 from .agent_rows import BESIDE, Line, changed_columns, counts, flat_row, heading, name_column, tall_row
@@ -524,7 +524,7 @@ def _options(view: BoardView, detail: Detail, width: int) -> list[Line]:
 def _option_words(words: str, width: int) -> list[str]:
     lines = list(wrapped_line(words, max(width, 2)))
     if len(lines) > OPTION_LINES:
-        lines = [*lines[: OPTION_LINES - 1], shorten(" ".join(lines[OPTION_LINES - 1 :]), width)]
+        lines = [*lines[: OPTION_LINES - 1], shorten(join_rows(lines[OPTION_LINES - 1 :]), width)]
     return lines or [""]
 
 

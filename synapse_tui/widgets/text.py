@@ -16,7 +16,7 @@ from textual.geometry import Offset
 
 from synapse_tui.addresses import parse_agent_id
 from synapse_tui.content import artifact_words
-from synapse_tui.language import breakable, last_break, tr
+from synapse_tui.language import breakable, join_rows, last_break, tr
 
 from .fit import shorten
 
@@ -184,8 +184,8 @@ def rewrapped(text: str, width: int) -> str:
         word = row.split(maxsplit=1)[0] if row.strip() else ""
         full = cell_len(above) + 1 + cell_len(word) > widest
         if word and full and above.strip() and not fenced and not _BLOCK.match(row):
-            wide = cell_len(above[-1]) == 2 == cell_len(word[0])  # as Japanese, which has no blanks
-            joined[-1] += row.strip() if wide else f" {row.strip()}"
+            start = len(joined[-1]) - len(joined[-1].lstrip())
+            joined[-1] = joined[-1][:start] + join_rows((joined[-1], row))
         else:
             joined.append(row)
         fenced ^= _FENCE.match(row) is not None
@@ -401,5 +401,5 @@ def wrap_words(text: str, width: int, most: int) -> list[str]:
     words = " ".join(text.split())
     rows = list(wrapped_line(words, max(2, width))) if words else []
     if len(rows) > most > 0:
-        rows[most - 1 :] = [shorten(" ".join(rows[most - 1 :]), width)]
+        rows[most - 1 :] = [shorten(join_rows(rows[most - 1 :]), width)]
     return rows[: max(0, most)]

@@ -221,3 +221,19 @@ def test_the_dialogs_of_one_agent_are_numbered() -> None:
     screen.show([row.replace("1. Yes", "1. Yes!") for row in DIALOGS["claude"]])
     assert log.current is not None
     assert log.current.serial == first.serial + 2
+
+
+def test_rows_of_a_japanese_option_are_joined_without_a_blank() -> None:
+    rows = ["─" * 60, " Bash command", "   make all", "", " 続けますか？"]
+    rows += [
+        " ❯ 1. はい。今後この種の",
+        "      コマンドを確認しない",
+        "   2. No, and say what",
+        "      to do instead",
+    ]
+    dialog = read("dummy", rows)
+    assert dialog is not None
+    assert [each.words for each in dialog.options] == [
+        "はい。今後この種のコマンドを確認しない",
+        "No, and say what to do instead",
+    ]
