@@ -120,7 +120,12 @@ class StitchedRows:
         best = max(scores, key=lambda top: (scores[top], -abs(top - self._top)))
         if best != self._top:
             self._top = best
-        elif not candidates and len(changed) >= JUMP and sum(map(bool, old[head:])) >= JUMP:
+        elif (
+            not candidates
+            and len(changed) >= JUMP
+            and sum(map(bool, old[head:])) >= JUMP
+            and not (head and _leave_room(old, new))
+        ):
             self._top = len(self.rows)
             self.truncated = True
 
@@ -169,6 +174,12 @@ class StitchedRows:
         del self.rows[:count]
         self._top -= count
         self.truncated = True
+
+
+def _leave_room(old: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether the screen was not full before and is not now, so that nothing had to scroll."""
+    last = max(index for rows in (old, new) for index, row in enumerate(rows) if row.strip())
+    return last < max(len(old), len(new)) - 2
 
 
 class _Before:

@@ -442,6 +442,25 @@ def test_a_text_that_the_terminal_scrolls_is_whole(seed):
     assert seen.rows == text
 
 
+@pytest.mark.parametrize("room", [3, 20])
+def test_a_dialog_that_gives_way_to_its_answer_leaves_nothing_out(room):
+    """A screen with room below has not scrolled, however little of it stays."""
+    top = ["> %%perm:make all%%"]
+    dialog = ["Bash command", "make all", "", "Proceed?", "1. Yes", "2. Always", "3. No", "", "Esc cancels"]
+    answer = ["", "Bash(make all)", "allowed", "rehearsed", "", "Done.", "", "Working", "", "-----"]
+    seen = StitchedRows([*top, *[""] * (9 + room)])
+    seen.look([*top, *dialog, *[""] * room])
+    seen.look([*top, *answer])
+    assert not seen.truncated
+    assert [row for row in seen.rows if row] == [*top, *filter(None, answer)]
+
+
+def test_a_jump_out_of_sight_below_a_header_is_known():
+    seen = StitchedRows(["Header", *(f"row {number}" for number in range(HEIGHT))])
+    seen.look(["Header", *(f"row {number}" for number in range(500, 500 + HEIGHT))])
+    assert seen.truncated
+
+
 def test_a_jump_out_of_sight_is_known():
     seen = StitchedRows([f"row {number}" for number in range(HEIGHT)])
     seen.look([f"row {number}" for number in range(500, 500 + HEIGHT)])
