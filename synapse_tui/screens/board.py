@@ -272,7 +272,8 @@ def _has_worked(session: AgentSession) -> bool:
 
 
 def _task_line(session: AgentSession, labels: dict[str, str]) -> str:
-    working = [task for task in session.tasks.unfinished() if task.state is TaskState.WORKING]
+    unfinished = session.tasks.unfinished()
+    working = [task for task in unfinished if task.state is TaskState.WORKING and not task.outgoing]
     if not working:
         return ""
     return tr(f"for {party(working[-1].sender.sender_id, labels)}: {one_line(working[-1].text)}")

@@ -293,7 +293,7 @@ class HistoryView(Dialog[None]):
     def _draw(self) -> None:
         record = self.list.marked
         self.set_class(self._reading, "-reading")
-        self._subtitle(tr("↑↓ scroll · Esc back to the list") if self._reading else self.SUBTITLE)
+        self._show_keys()
         if self.has_class("-beside") or self._reading:
             self.query_one("#story", FittedText).fit(
                 no_text
@@ -408,6 +408,15 @@ class HistoryView(Dialog[None]):
             button.label = Content(text if self._keys_act else BUTTON_KEY.sub(r"\1", text))
             button.refresh(layout=True)  # the width depends on the label
 
+    def _show_keys(self) -> None:
+        if self._reading:
+            keys = tr("↑↓ scroll · Esc back to the list")
+        elif self._keys_act:
+            keys = tr("/ search · ↑↓ choose · Tab next field · Enter opens · Esc closes")
+        else:
+            keys = self.SUBTITLE
+        self._subtitle(keys)
+
     @property
     def _keys_act(self) -> bool:
         """Whether letters are keys, and not words that are searched for."""
@@ -416,6 +425,7 @@ class HistoryView(Dialog[None]):
     def on_descendant_focus(self) -> None:
         """Name only the keys that do something where the focus is."""
         self._label()
+        self._show_keys()
         if not self._is_loading:
             self.list.note = self._nothing()
             self.list.refresh()

@@ -463,7 +463,7 @@ class Tour:
             return TourPage(
                 title,
                 [[*about, (way, _KEY), (tr(" goes to the agent that asks."), "")]],
-                tr("The same stands in the bottom row, from wherever you are."),
+                tr("The bottom row says it, too, while another agent has the keyboard."),
                 [Hint("Space" if self._is_free() else way, "go there", "space")] if counts else [],
             )
         about = [

@@ -537,6 +537,19 @@ async def test_a_row_shows_the_last_words_and_no_tool_call() -> None:
         assert not row.what.startswith("Bash"), "a tool call is no answer"
 
 
+@pytest.mark.parametrize(("outgoing", "says"), [(False, True), (True, False)])
+async def test_a_row_says_for_whom_an_agent_works_and_not_for_what_it_waits(
+    outgoing: bool, says: bool
+) -> None:
+    host = three_agents()
+    host.agents[CLAUDE].become(AgentState.PROCESSING)
+    task = host.message(CLAUDE, "lock it")
+    host.change(task.id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED, outgoing=outgoing)
+    async with on_the_board(host) as (app, _pilot, _clock):
+        (row,) = (row for row, _state in app.main.board.model.rows if row.agent_id == CLAUDE)
+        assert ("lock it" in row.what) is says
+
+
 # The mouse
 
 
