@@ -350,7 +350,7 @@ class MessageActions:
     def action_send_now(self, task_id: str) -> None:
         session = self._where_it_waits(task_id)
         if session is not None:
-            session.outbox.send_now(task_id)
+            session.control.send_now(task_id)
             self._app.notice(f"goes to {self._app.label(session.agent_id)} as soon as it is safe")
 
     def _where_it_waits(self, task_id: str, *, unread: bool = True) -> AgentSession | None:

@@ -106,6 +106,9 @@ class FakeControl:
         self._outbox.parked.discard(task_id)
         return self._host.change(task_id, delivery=DeliveryState.QUEUED, reason="")
 
+    def send_now(self, task_id: str) -> None:
+        self._outbox.sent_now.append(task_id)
+
     def waiting(self) -> list[SimpleNamespace]:
         return [
             SimpleNamespace(task=SimpleNamespace(id=task_id), position=position)
@@ -150,9 +153,6 @@ class FakeOutbox:
 
     def __contains__(self, task_id: str) -> bool:
         return task_id in self.waiting
-
-    def send_now(self, task_id: str) -> None:
-        self.sent_now.append(task_id)
 
 
 class FakeWatcher:
