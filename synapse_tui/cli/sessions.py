@@ -175,7 +175,8 @@ def ls_command(as_json: bool) -> None:
         rows.append((session.place.name, str(session.place.project), _agents(session), attached))
     data = [_as_json(session) for session in sessions]
     nothing = tr("no sessions are running; 'synapse-tui' starts one")
-    show_list(data, ("SESSION", "PROJECT", "AGENTS", "ATTACHED"), rows, nothing, as_json=as_json)
+    heads = ("SESSION", "PROJECT", "AGENTS", "ATTACHED")
+    show_list(data, heads, rows, nothing, as_json=as_json, shrinking=("PROJECT", "AGENTS"))
 
 
 def _agents(session: RunningSession) -> str:

@@ -41,7 +41,6 @@ TIMELINE_EVENTS = 60
 ANSWERED_SECONDS = 10.0  # an answer this much older than the state belongs to an earlier turn
 SAME_SECONDS = 3.0  # between an agent's passage and the change of its message that it brings about
 CALLING = (AgentState.WAITING, AgentState.ERROR)
-CALM_SECONDS, CALM_STEP = 60.0, 10.0
 NEVER_ASKED = tr("has not been asked for anything yet")
 NOT_SINCE_RESUMED = tr("has not been asked for anything since it resumed")
 
@@ -101,8 +100,6 @@ class BoardActions:
         state = agent.mark
         session = self._host.agents.get(agent.agent_id)
         seconds = max(0.0, now - agent.since) if agent.since else 0.0
-        if not state.calls and seconds > CALM_SECONDS and agent.state is not AgentState.PROCESSING:
-            seconds -= seconds % CALM_STEP  # what rests is not drawn each second
         what = agent.failed or ""
         if session is not None:
             dialog = session.dialog
