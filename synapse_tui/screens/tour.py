@@ -45,7 +45,7 @@ KEY_SECONDS = 0.05  # between two keys that the tour types
 ANSWER_SECONDS = 1.0  # after a dialog has opened: sooner, a key may not be meant for it
 QUIET_SECONDS = 0.5  # after a key for an agent: until its screen shows it, the composer may not be empty
 ALICE, BOB = (spec.name for spec in DEMO_AGENTS)
-HELLO = "@bob hello"
+HELLO = "hello"
 DRAFT = "half a sentence"
 MEANWHILE = "are you busy?"
 REQUEST = "remove the build folder"
@@ -71,7 +71,7 @@ class TourStep:
 
     Attributes:
         number: From 1; `INSTALL` after the last.
-        receiver: Name of the agent in whose composer the person types.
+        receiver: `ALICE` or `BOB`, in whose composer the person types; empty if neither is chosen.
         message: What the step is about, as last seen.
         asked_at: When the dialog was first seen; 0 if it was not.
         copied: How many commands of the last page were copied.
@@ -95,6 +95,7 @@ class Tour:
         self._messages = messages
         self._new_agents = new_agents
         self._step: TourStep | None = None
+        self._ids: dict[str, str] = {}  # of the two agents, who may be renamed
         self._known: Collection[str] = ()  # ids of the messages from before the step
         self._timer: Timer | None = None
         self._keys: list[events.Key] = []  # still to be typed for the person
@@ -221,26 +222,40 @@ class Tour:
 
     def _news(self, step: TourStep) -> Iterator[Task]:
         """The messages between the two since the step began, the newest first."""
-        ids = {each.agent_id: each.name for each in self._host.agents.values()}
         for task in reversed(self._host.tasks):
-            parties = {ids.get(task.sender.sender_id), ids.get(task.target)}
-            wanted = step.receiver in ("", ids.get(task.target))
-            if task.id not in self._known and parties == {ALICE, BOB} and wanted:
+            sender, receiver = self._part(task.sender.sender_id), self._part(task.target)
+            wanted = step.receiver in ("", receiver)
+            if task.id not in self._known and {sender, receiver} == {ALICE, BOB} and wanted:
                 yield task
 
-    def _session(self, name: str) -> AgentSession | None:
-        agents = (each for each in self._host.agents.values() if each.name == name and each.exit is None)
-        return next((each for each in agents if each.agent_type == "dummy"), None)
+    def _session(self, part: str) -> AgentSession | None:
+        """Return the agent that plays `ALICE` or `BOB`, whatever it is called by now."""
+        known = self._host.agents.get(self._ids.get(part, ""))
+        if known is not None and known.exit is None:
+            return known
+        agents = (each for each in self._host.agents.values() if each.name == part and each.exit is None)
+        found = next((each for each in agents if each.agent_type == "dummy"), None)
+        if found is not None:
+            self._ids[part] = found.agent_id
+        return found
 
-    def _has_draft(self, name: str) -> bool:
-        session = self._session(name)
+    def _part(self, agent_id: str) -> str:
+        sessions = ((part, self._session(part)) for part in (ALICE, BOB))
+        return next((part for part, each in sessions if each and each.agent_id == agent_id), "")
+
+    def _name(self, part: str) -> str:
+        session = self._session(part)
+        return session.name if session is not None else part
+
+    def _has_draft(self, part: str) -> bool:
+        session = self._session(part)
         return session is not None and bool(session.reading().draft)
 
     def _write(self, sender: str, receiver: str, text: str) -> None:
         """Send a message as if it had been written in the sender's pane."""
         session = self._session(sender)
         if session is not None:
-            self._messages.send_mention(session.agent_id, receiver, text, 3)
+            self._messages.send_mention(session.agent_id, self._name(receiver), text, 3)
 
     # Keys
 
@@ -304,21 +319,24 @@ class Tour:
         elif step.phase is Phase.DONE:
             self._next(step)
         elif step.number == 1 and step.phase is Phase.ASKS:
-            self._type_when_free(ALICE, [*map(key_press, HELLO), key_press("enter")])
+            self._type_when_free(ALICE, [*map(key_press, self._hello_bob()), key_press("enter")])
         elif step.number == 2 and step.phase is Phase.ASKS:
             self._type_when_free(BOB, [key_press(character) for character in tr(DRAFT)])
         elif step.number == STEPS and step.phase is Phase.RUNS:
             self._app.perform("next_waiting")
 
-    def _type_when_free(self, name: str, keys: Sequence[events.Key]) -> None:
+    def _hello_bob(self) -> str:
+        return f"@{self._name(BOB)} {HELLO}"
+
+    def _type_when_free(self, part: str, keys: Sequence[events.Key]) -> None:
         """Type into a pane once nothing else can be meant there, such as the draft of the person."""
         if not self._keys:
             self._waits = True
-            self._type_into(name, keys)
+            self._type_into(part, keys)
             self.look()
 
-    def _type_into(self, name: str, keys: Sequence[events.Key]) -> None:
-        session = self._session(name)
+    def _type_into(self, part: str, keys: Sequence[events.Key]) -> None:
+        session = self._session(part)
         if session is not None:
             self._main.go_to(session.agent_id)
             self._type(session.agent_id, keys)
@@ -386,31 +404,34 @@ class Tour:
 
     def _hello(self, step: TourStep) -> TourPage:
         title = tr("Let one write to the other")
+        alice, bob = self._name(ALICE), self._name(BOB)
         if step.phase is Phase.DONE:
             answered = step.message is not None and step.message.state is TaskState.COMPLETED
             said = (
-                tr("It arrived, and bob has answered.") if answered else tr("bob did not take it this time.")
+                tr(f"It arrived, and {bob} has answered.")
+                if answered
+                else tr(f"{bob} did not take it this time.")
             )
-            way, alice = self._app.keymap.way("last_message"), self._session(ALICE)
-            if alice is not None and self._main.answers.get(alice.agent_id):
+            way, session = self._app.keymap.way("last_message"), self._session(ALICE)
+            if session is not None and self._main.answers.get(session.agent_id):
                 why = tr(
-                    f"Its answer waits in alice's pane, for you to take or let go; {way} shows all of it."
+                    f"Its answer waits in {alice}'s pane, for you to take or let go; {way} shows all of it."
                 )
             else:
-                why = tr(f"In alice's pane, {way} shows what became of her last message.")
+                why = tr(f"In {alice}'s pane, {way} shows what became of the last message.")
             return TourPage(title, [[(said, _STRONG)]], why, self._doing(NEXT))
         if step.phase is Phase.RUNS and step.message is not None:
             if _taken(step.message):
-                why = tr("The answer comes back to alice's pane.")
+                why = tr(f"The answer comes back to {alice}'s pane.")
             else:
-                why = tr("bob gets it as soon as nothing else is going on there.")
-            return TourPage(title, [_fate(step.message)], why)
+                why = tr(f"{bob} gets it as soon as nothing else is going on there.")
+            return TourPage(title, [_fate(step.message, bob)], why)
         about: Runs = [
-            (tr("In alice's pane, type "), ""),
-            (f" {HELLO} ", f"{_STRONG} on $raised"),
+            (tr(f"In {alice}'s pane, type "), ""),
+            (f" {self._hello_bob()} ", f"{_STRONG} on $raised"),
             (tr(" and press Enter."), ""),
         ]
-        why = tr("It is typed into bob's composer as soon as bob is free, and the answer comes back.")
+        why = tr(f"It is typed into {bob}'s composer as soon as {bob} is free, and the answer comes back.")
         return TourPage(title, [about], why, self._doing(tr("type it for me")))
 
     def _hold(self, step: TourStep) -> TourPage:
@@ -420,20 +441,20 @@ class Tour:
             why = tr("A message is typed only into an empty composer. What you write there is never touched.")
             return TourPage(title, [about], why, self._doing(NEXT))
         if step.phase is Phase.RUNS:
-            sender = _other(step.receiver)
+            sender, receiver = self._name(_other(step.receiver)), self._name(step.receiver)
             if not self._has_draft(step.receiver):
                 about = [(tr("The composer is empty again."), _STRONG)]
                 return TourPage(title, [about], tr(f"{sender}'s message follows by itself."))
-            about = [(tr(f"{sender} writes to {step.receiver}."), "")]
+            about = [(tr(f"{sender} writes to {receiver}."), "")]
             if self._is_held(step):
                 about = [
-                    (tr(f"{sender} wrote to {step.receiver}, and it is held: "), ""),
+                    (tr(f"{sender} wrote to {receiver}, and it is held: "), ""),
                     (tr("your draft is in the composer."), _STRONG),
                 ]
             why = tr("Press Enter: your line is sent, and the message follows by itself.")
             word = tr("send your line")
             if not self._has_keyboard(step.receiver):
-                word = f"{word}{_there(step.receiver)}"
+                word = f"{word}{_there(receiver)}"
             return TourPage(title, [about], why, [Hint("Enter", word, "enter")])
         about = [(tr("Type a few words into one of the panes, "), ""), (tr("without Enter."), _STRONG)]
         why = tr("Meanwhile the other agent writes to this one, and you see what happens.")
@@ -448,18 +469,23 @@ class Tour:
 
     def _dialog(self, step: TourStep) -> TourPage:
         title = tr("An agent asks for permission")
+        alice, bob = self._name(ALICE), self._name(BOB)
         if step.phase is Phase.DONE:
             about: Runs = [(tr("Only you answered it."), _STRONG)]
             why = tr("Messages wait while a dialog is open, and none of them answers it.")
             return TourPage(title, [about], why, self._doing(NEXT))
         if not step.asked_at or step.message is None:
             held = step.message is not None and step.message.delivery is DeliveryState.HELD
-            why = tr("It is held until bob's composer is empty.") if held else tr("One moment: bob reads it.")
-            return TourPage(title, [[(tr(f"alice asks bob: {tr(REQUEST)}."), "")]], why)
+            why = (
+                tr(f"It is held until {bob}'s composer is empty.")
+                if held
+                else tr(f"One moment: {bob} reads it.")
+            )
+            return TourPage(title, [[(tr(f"{alice} asks {bob}: {tr(REQUEST)}."), "")]], why)
         counts = step.phase is Phase.RUNS  # whether a key may be meant for the dialog
         if not self._has_keyboard(BOB):
             way = self._app.keymap.way("next_waiting")
-            about = [(tr("bob needs you"), "bold $needs"), (tr(": it may want to delete a folder.  "), "")]
+            about = [(tr(f"{bob} needs you"), "bold $needs"), (tr(": it may want to delete a folder.  "), "")]
             return TourPage(
                 title,
                 [[*about, (way, _KEY), (tr(" goes to the agent that asks."), "")]],
@@ -467,7 +493,7 @@ class Tour:
                 [Hint("Space" if self._is_free() else way, "go there", "space")] if counts else [],
             )
         about = [
-            (tr("Answer as bob's own screen says: "), ""),
+            (tr(f"Answer as {bob}'s own screen says: "), ""),
             ("1", _KEY),
             (tr(" allows it, "), ""),
             ("3", _KEY),
@@ -501,7 +527,10 @@ class Tour:
     def _install(self, step: TourStep) -> TourPage:
         profiles, missing = self._profiles()
         way = self._app.keymap.way("new_agent")
-        about: list[Runs] = [[(tr("alice and bob are scripts. Install an agent of your own:"), "")]]
+        pair = (self._name(ALICE), self._name(BOB))
+        about: list[Runs] = [
+            [(tr(f"{pair[0]} and {pair[1]} are scripts. Install an agent of your own:"), "")]
+        ]
         room = min(PANEL_CELLS, self._main.size.width) - PANEL_EDGES
         about += [_command(each, missing, room) for each in missing]
         if installed := [one_line(each.name) for each in profiles if self.find(each.command) is not None]:
@@ -525,9 +554,10 @@ class Tour:
 
     def _where_free(self, session: AgentSession) -> str:
         """Return where or when Space is for the tour, and when the tour types."""
-        if self._session(session.name) is not session:
-            return _there(ALICE)
-        if not self._has_keyboard(session.name):
+        part = self._part(session.agent_id)
+        if not part:
+            return _there(self._name(ALICE))
+        if not self._has_keyboard(part):
             return _there(session.name)
         view = self._app.active_view
         if isinstance(view, TerminalView) and view.scroll_mode is not None:
@@ -535,9 +565,10 @@ class Tour:
         drafts = session.report.state is AgentState.READY
         return tr(", after your draft") if drafts else tr(f", once {session.name} is free")
 
-    def _has_keyboard(self, name: str) -> bool:
-        session, view = self._host.agents.get(self._main.active), self._app.active_view
-        return session is not None and session.name == name and view is not None and view.has_focus
+    def _has_keyboard(self, part: str) -> bool:
+        session, view = self._session(part), self._app.active_view
+        here = session is not None and session.agent_id == self._main.active
+        return here and view is not None and view.has_focus
 
 
 def _taken(task: Task) -> bool:
@@ -545,8 +576,8 @@ def _taken(task: Task) -> bool:
     return task.delivery in (DeliveryState.SUBMITTED, DeliveryState.DONE)
 
 
-def _fate(task: Task) -> Runs:
-    where = tr("bob has it: ") if _taken(task) else tr("On its way to bob: ")
+def _fate(task: Task, bob: str) -> Runs:
+    where = tr(f"{bob} has it: ") if _taken(task) else tr(f"On its way to {bob}: ")
     reason = f": {tr(one_line(task.reason))}" if task.reason else ""
     return [(where, ""), (f"{delivery_mark(task).word}{reason}", _STRONG)]
 
@@ -564,8 +595,8 @@ def _there(name: str) -> str:
     return tr(f", in {name}'s pane")
 
 
-def _other(name: str) -> str:
-    return BOB if name == ALICE else ALICE
+def _other(part: str) -> str:
+    return BOB if part == ALICE else ALICE
 
 
 def key_press(name: str) -> events.Key:

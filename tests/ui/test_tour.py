@@ -67,6 +67,25 @@ async def test_a_low_and_narrow_window_keeps_the_way_out():
         await until(lambda: not app.main.tour_panel.display)
 
 
+async def test_an_agent_that_is_renamed_keeps_its_part():
+    host = FakeHost()
+    async with start(host) as (app, pilot):
+        _alice, bob = await opened(app, host)
+        bob.name = "rob"
+        await shows(app, "@rob hello", "It is typed into rob's composer as soon as rob is free")
+        await pilot.press("space")
+        await until(lambda: len(host.tasks) == 1)
+        assert (host.tasks[0].target, host.tasks[0].text) == (bob.agent_id, "hello")
+        await shows(app, "On its way to rob: queued")
+        host.change(host.tasks[0].id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED)
+        await shows(app, "It arrived, and rob has answered.")
+        assert "bob" not in panel(app)
+        app.tour.action_tour()
+        app.tour.action_tour()  # which opens what is missing
+        await shows(app, "@rob hello")
+        assert len(host.agents) == 2
+
+
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_space_alone_leads_through_the_tour(size):  # noqa: PLR0915 - it is one walk
     host = FakeHost()
