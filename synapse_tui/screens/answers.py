@@ -74,6 +74,18 @@ class Answers:
     def agent_removed(self, agent_id: str) -> None:
         self._set(agent_id, [])
 
+    def agent_renamed(self, agent_id: str) -> None:
+        """Call the agent by its new name on the cards of its answers."""
+        name = self._app.label(agent_id)
+        for asker, cards in tuple(self._cards.items()):
+            tasks = ((card, self._messages.find_task(card.task_id)) for card in cards)
+            renamed = [
+                replace(card, name=name) if task is not None and task.target == agent_id else card
+                for card, task in tasks
+            ]
+            if renamed != cards:
+                self._set(asker, renamed)
+
     def _set(self, agent_id: str, cards: list[AnswerView]) -> None:
         if cards:
             self._cards[agent_id] = cards

@@ -120,9 +120,10 @@ class EventReader:
         return self._main.remove_agent(event.agent_id)
 
     @_read.register
-    def _renamed(self, _event: AgentRenamed) -> Pending:
+    def _renamed(self, event: AgentRenamed) -> Pending:
         self._messages.send_kept()
         self._main.show_agents()
+        self._answers.agent_renamed(event.agent_id)
         self._main.show_tasks()
         return None
 

@@ -12,6 +12,7 @@ from textual.geometry import Size
 from synapse_tui.agents.dialogs import AgentDialog
 from synapse_tui.app import SynapseApp
 from synapse_tui.content import Artifact
+from synapse_tui.events import AgentRenamed
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.screens.messages import MessageDetail
 from synapse_tui.widgets.answer_card import AnswerView, draw_card
@@ -316,6 +317,17 @@ async def test_a_card_never_covers_a_dialog():
         await until(
             lambda: "take" not in text_of(app) and "◆ bob answers you" in text_of(app).splitlines()[1]
         )
+
+
+async def test_a_card_names_its_agent_as_it_is_called_now():
+    host = two_agents()
+    async with running(host) as (app, _pilot):
+        await answered(app, host, "the answer")
+        await until(lambda: "bob answers you" in text_of(app))
+        host.agents[BOB].name = "rob"
+        host.events.publish(AgentRenamed(BOB, "rob"))
+        await until(lambda: "rob answers you" in text_of(app))
+        assert "bob answers you" not in text_of(app)
 
 
 async def test_let_go_and_the_one_before():
