@@ -353,8 +353,12 @@ class InterruptDialog(Form[bool]):
         """Follow the agent's state, since it may ask for permission while the user types."""
         self.watch(self._main, "agents", self._show_state)
 
+    @property
+    def _now(self) -> AgentView:
+        return self._main.find(self._agent.agent_id) or self._agent
+
     def _show_state(self) -> None:
-        agent = self._main.find(self._agent.agent_id) or self._agent
+        agent = self._now
         effect = tr("This stops the turn; the agent keeps running.")
         if not agent.interruptible:
             effect = tr("It does nothing that could be stopped.")
@@ -367,6 +371,9 @@ class InterruptDialog(Form[bool]):
         text = self.query_one(MessageText).text.strip() if self._agent.receives else ""
 
         async def work() -> bool:
+            if not (text or self._now.interruptible):
+                way = tr("write a message for it") if self._agent.receives else tr("Esc closes this")
+                raise InvalidValue("it does nothing that could be stopped", way)
             await self._interrupt(text)
             return True
 

@@ -598,6 +598,9 @@ async def test_interrupt_says_when_it_denies_a_permission():
         await pilot.press("f8")
         await until(lambda: "does nothing that could be stopped" in text_of(app))
         assert "stops the turn" not in text_of(app)
+        await pilot.press("enter")
+        await until(lambda: "write a message for it" in text_of(app))
+        assert not [call for call in host.calls if call[0] == "interrupt"]
         host.agents[CLAUDE].become(AgentState.PROCESSING)
         await until(lambda: "stops the turn" in text_of(app))
         assert "denies" not in text_of(app)
