@@ -562,8 +562,9 @@ class Tour:
         view = self._app.active_view
         if isinstance(view, TerminalView) and view.scroll_mode is not None:
             return tr(", after scrolling")
-        drafts = session.report.state is AgentState.READY
-        return tr(", after your draft") if drafts else tr(f", once {session.name} is free")
+        if session.report.state is not AgentState.READY:
+            return tr(f", once {session.name} is free")
+        return tr(", after your draft") if session.reading().draft else tr(", in a moment")
 
     def _has_keyboard(self, part: str) -> bool:
         session, view = self._session(part), self._app.active_view

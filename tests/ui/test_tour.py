@@ -226,6 +226,10 @@ async def test_a_hint_names_its_key_also_while_that_goes_to_an_agent():
         await shows(app, "Space type it for me, once alice is free", "^] . end the tour")
         alice.become(AgentState.READY)
         await shows(app, "Space type it for me   ")
+        app.tour.clock = itertools.repeat(2000.0).__next__
+        app.tour.typed()
+        await shows(app, "Space type it for me, in a moment")  # the key is not the tour's yet
+        app.tour.clock = itertools.count(3000).__next__
         host.add(AgentSpec("shell")).become(AgentState.READY)
         await until(lambda: len(app.main.deck.panes) == 3)
         app.main.go_to(list(host.agents)[-1])
@@ -358,7 +362,7 @@ async def test_the_first_step_says_where_the_answer_is():
         host.answer(host.tasks[0].id, "Done. I only pretended.")
         await shows(app, "bob has answered", "alice's pane, for you to take or let go;", "shows all of it")
         app.perform("let_go")
-        await shows(app, "In alice's pane, ^] v shows what became of her last message")
+        await shows(app, "In alice's pane, ^] v shows what became of the last message")
 
 
 LONG = "python -m pip install aider-install && aider-install"
