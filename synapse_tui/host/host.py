@@ -271,6 +271,7 @@ class Host:
         self._environ = dict(environ)
         self._agents: dict[str, AgentSession] = {}
         self._closed: deque[_Closed] = deque(maxlen=REOPENED)
+        self._closes: dict[str, asyncio.Event] = {}  # under way, by the agent's id
         self._placing = asyncio.Lock()
         registry = Registry(paths.registry)
         self._tokens = Tokens()
@@ -792,15 +793,20 @@ class Host:
             AgentNotFound: No agent has that id.
         """
         agent = saved_agent(self._session(agent_id))
-        session = await self._end(agent_id)
-        past = Past(capture_history(session.terminal).render(), datetime.now(UTC))
-        self._closed.append(_Closed(agent, past))
+        over = self._closes[agent_id] = asyncio.Event()
+        try:
+            session = await self._end(agent_id)
+            past = Past(capture_history(session.terminal).render(), datetime.now(UTC))
+            self._closed.append(_Closed(agent, past))
+        finally:
+            del self._closes[agent_id]
+            over.set()
         await self.history.leave(session)
 
     @property
     def can_reopen(self) -> bool:
         """Whether an agent was closed that `reopen` opens again."""
-        return bool(self._closed)
+        return bool(self._closed or self._closes)
 
     async def reopen(self, *, columns: int, lines: int) -> AgentSession:
         """Open the agent again that was closed last, with its name, folder, port, messages and scrollback.
@@ -811,6 +817,8 @@ class Host:
             AgentNotFound: None was closed.
             SynapseError: It cannot be opened; it can be tried again.
         """
+        for over in tuple(self._closes.values()):
+            await over.wait()
         if not self._closed:
             raise AgentNotFound("no agent was closed", "open a new one")
         closed = self._closed[-1]

@@ -25,7 +25,7 @@ from synapse_tui.messages.database import (
     read_undelivered,
     remove_ended,
 )
-from synapse_tui.messages.records import Change, Page, Record, TaskQuery, Undelivered
+from synapse_tui.messages.records import Change, Page, Record, TaskQuery, Undelivered, said_once
 from synapse_tui.messages.rows import change_of, task_of
 from synapse_tui.model import Task
 
@@ -113,7 +113,7 @@ class Archive:
             steps = session.exec(
                 select(ChangeRow).where(ChangeRow.task_id == exact[0].id).order_by(col(ChangeRow.id))
             ).all()
-            return self._record(exact[0]), [change_of(row) for row in steps]
+            return self._record(exact[0]), said_once(change_of(row) for row in steps)
 
     def kept(self, folder: str) -> Sequence[Undelivered]:
         """Return the waiting messages of a project in outbox order, including those of open agents."""

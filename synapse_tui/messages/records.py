@@ -106,6 +106,15 @@ class Change:
     reason: str  # never empty
 
 
+def said_once(changes: Iterable[Change]) -> list[Change]:
+    """Leave out the changes that say what the one before says: something else of the task has changed."""
+    steps: list[Change] = []
+    for change in changes:
+        if not steps or dataclasses.replace(change, time=steps[-1].time) != steps[-1]:
+            steps.append(change)
+    return steps
+
+
 @dataclass(frozen=True, slots=True)
 class SavedTask:
     key: AgentKey

@@ -33,7 +33,7 @@ from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.states import state_mark
 from synapse_tui.widgets.text import one_line, plural, printable
-from synapse_tui.widgets.views import AgentView, calling, in_words, party
+from synapse_tui.widgets.views import AgentView, calling, in_words, sender_name
 from synapse_tui.wording import duration, moment
 
 from .composer import MessageText
@@ -266,7 +266,7 @@ def _messages(found: Explanation, labels: Mapping[str, str], width: int) -> list
 
 
 def _task(task: Task, labels: Mapping[str, str]) -> str:
-    return tr(f"{task.short_id} from {party(task.sender.sender_id, labels)}: {one_line(task.text[:500])}")
+    return tr(f"{task.short_id} from {sender_name(task.sender, labels)}: {one_line(task.text[:500])}")
 
 
 def _timeline(found: Explanation, now: datetime, width: int) -> list[Part]:

@@ -104,7 +104,8 @@ class Answers:
         """Show the latest card of each pane, with its age and the keys that work now."""
         view = self._app.active_view
         front = self._top(self._main.active)
-        if not isinstance(view, TerminalView) or not view.has_focus or not view.answer.display:
+        covered = self._app.screen is not self._main  # all keys are those of what covers the panes
+        if covered or not isinstance(view, TerminalView) or not view.has_focus or not view.answer.display:
             front = None
         elif view.answer.folded:
             front = None  # it shows no keys
@@ -115,7 +116,8 @@ class Answers:
             top = self._top(pane.agent_id)
             if top is not None or pane.answer is not None:
                 plain = self._plain and pane.agent_id == self._main.active
-                pane.show_answer(top, self._keys(plain=plain), self.clock() - top.since if top else 0.0)
+                keys = () if covered else self._keys(plain=plain)
+                pane.show_answer(top, keys, self.clock() - top.since if top else 0.0)
 
     def _top(self, agent_id: str) -> AnswerView | None:
         cards = self._cards.get(agent_id)

@@ -24,7 +24,7 @@ from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.states import delivery_mark, state_mark
 from synapse_tui.widgets.strips import measured, style_words
 from synapse_tui.widgets.text import answer_words, markdown_line, one_line, plural
-from synapse_tui.widgets.views import HELD_LONG, AgentView, in_words, party, subject
+from synapse_tui.widgets.views import HELD_LONG, AgentView, in_words, party, sender_name, subject
 from synapse_tui.wording import since
 from synapse_tui.worktrees.changes import LineCounter
 
@@ -273,14 +273,14 @@ def _task_line(session: AgentSession, labels: dict[str, str]) -> str:
     working = [task for task in unfinished if task.state is TaskState.WORKING and not task.outgoing]
     if not working:
         return ""
-    return tr(f"for {party(working[-1].sender.sender_id, labels)}: {one_line(working[-1].text)}")
+    return tr(f"for {sender_name(working[-1].sender, labels)}: {one_line(working[-1].text)}")
 
 
 def _wait(task: Task, labels: dict[str, str], now: datetime) -> Waiting:
     seconds = (now - task.entered_at).total_seconds()
     held = task.delivery is DeliveryState.HELD
     return Waiting(
-        f"{party(task.sender.sender_id, labels)} → {party(task.target, labels)}",
+        f"{sender_name(task.sender, labels)} → {party(task.target, labels)}",
         one_line(task.text),
         f"{delivery_mark(task).word} {since(seconds)}",
         tr(one_line(task.reason)),
@@ -290,7 +290,7 @@ def _wait(task: Task, labels: dict[str, str], now: datetime) -> Waiting:
 
 def _message(task: Task, labels: dict[str, str], now: datetime) -> TimelineEvent:
     mark = delivery_mark(task)
-    way = f"{party(task.sender.sender_id, labels)} → {party(task.target, labels)}"
+    way = f"{sender_name(task.sender, labels)} → {party(task.target, labels)}"
     return TimelineEvent(
         _age(task.updated_at, now), mark.glyph, mark.colour, way, f"{mark.word}: {one_line(task.text)}"
     )

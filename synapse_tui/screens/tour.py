@@ -373,6 +373,8 @@ class Tour:
             return self._without(absent, step)
         page = (self._hello, self._hold, self._dialog, self._install)[step.number - 1](step)
         hints = (*page.hints, *self._leaving(step))
+        if self._app.screen is not self._main:
+            hints = ()  # all keys are the dialog's
         if step.number == INSTALL:
             return TourPage(page.title, page.about, page.why, hints)
         return TourPage(page.title, page.about, page.why, hints, step=step.number, of=STEPS)
@@ -558,7 +560,8 @@ class Tour:
         if not part:
             return _there(self._name(ALICE))
         if not self._has_keyboard(part):
-            return _there(session.name)
+            draft = tr(", after your draft") if session.reading().draft else ""
+            return f"{_there(session.name)}{draft}"
         view = self._app.active_view
         if isinstance(view, TerminalView) and view.scroll_mode is not None:
             return tr(", after scrolling")

@@ -328,6 +328,11 @@ def party(agent_id: str, labels: Mapping[str, str]) -> str:
     return labels.get(agent_id) or one_line(agent_id.removeprefix("synapse-"))
 
 
+def sender_name(sender: Sender, labels: Mapping[str, str]) -> str:
+    """Return who sent a message, with a `?` if that is not proved; see `proof`."""
+    return party(sender.sender_id, labels) + ("" if sender.verified else "?")
+
+
 def named(agent_id: str, labels: Mapping[str, str]) -> str:
     """Return an agent's name and kind: `alice (claude)`."""
     name, kind = party(agent_id, labels), kind_of(agent_id)

@@ -86,6 +86,15 @@ async def test_a_closed_agent_is_opened_again_with_what_it_was(host: Host) -> No
     assert (await host.reopen(columns=80, lines=24)).agent_id == second.agent_id
 
 
+async def test_an_agent_is_opened_again_once_it_is_closed(host: Host) -> None:
+    (alice,) = await open_ready(host, "alice")
+    closing = asyncio.create_task(host.close(alice.agent_id))
+    await asyncio.sleep(0)
+    assert host.can_reopen
+    assert (await host.reopen(columns=80, lines=24)).agent_id == alice.agent_id
+    await closing
+
+
 async def test_an_agent_is_found_by_its_identity_at_another_port(host: Host) -> None:
     asker, first = await open_published(host, "asker", "worker")
     identity = records(host)[first.agent_id]["identity"]

@@ -330,6 +330,18 @@ async def test_a_card_names_its_agent_as_it_is_called_now():
         assert "bob answers you" not in text_of(app)
 
 
+async def test_a_card_names_no_keys_while_they_are_those_of_a_dialog():
+    host = two_agents()
+    async with running(host) as (app, pilot):
+        await answered(app, host, "the answer")
+        await until(lambda: "^] y take" in text_of(app))
+        await pilot.press("f8")
+        await until(lambda: "Enter interrupts" in text_of(app) and "take" not in text_of(app))
+        assert "the answer" in text_of(app)
+        await pilot.press("escape")
+        await until(lambda: "^] y take" in text_of(app))
+
+
 async def test_let_go_and_the_one_before():
     host = two_agents()
     async with running(host) as (app, pilot):

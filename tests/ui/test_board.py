@@ -537,6 +537,18 @@ async def test_a_row_shows_the_last_words_and_no_tool_call() -> None:
         assert not row.what.startswith("Bash"), "a tool call is no answer"
 
 
+async def test_a_sender_that_is_not_verified_has_its_question_mark() -> None:
+    host = three_agents()
+    host.agents[CLAUDE].become(AgentState.PROCESSING)
+    working = host.message(CLAUDE, "lock it", sender="synapse-codex-8120", verified=False)
+    host.change(working.id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED)
+    host.message(CLAUDE, "and then", sender="synapse-codex-8120", verified=False)
+    async with on_the_board(host) as (app, _pilot, _clock):
+        await until(lambda: "codex? → claude" in text_of(app))
+        assert "for codex?: lock it" in text_of(app)
+        assert "codex →" not in text_of(app)
+
+
 @pytest.mark.parametrize(("outgoing", "says"), [(False, True), (True, False)])
 async def test_a_row_says_for_whom_an_agent_works_and_not_for_what_it_waits(
     outgoing: bool, says: bool

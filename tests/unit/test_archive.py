@@ -21,7 +21,7 @@ from synapse_tui.errors import HistoryError, TaskNotFound
 from synapse_tui.messages import search_sqlite
 from synapse_tui.messages.archive import Archive
 from synapse_tui.messages.quick import listed_tasks
-from synapse_tui.messages.records import TaskQuery
+from synapse_tui.messages.records import Change, TaskQuery, said_once
 from synapse_tui.messages.search import Count, folded, terms_of
 from synapse_tui.messages.search_sqlite import words_of
 from tests.work import work
@@ -403,6 +403,16 @@ def test_one_task_is_found_by_its_beginning(shelf: Shelf) -> None:
     for odd in ("abcd", "abc", "", "zzzz9", "%"):
         with pytest.raises(TaskNotFound):
             shelf.archive.find(odd)
+
+
+def test_what_is_said_twice_is_one_step() -> None:
+    begun = datetime(2026, 3, 1, tzinfo=UTC)
+    said = [("working", "taken"), ("input", "asks"), ("input", "asks"), ("working", "taken"), ("done", "")]
+    changes = [
+        Change("x", begun + timedelta(seconds=number), state, "submitted", reason)
+        for number, (state, reason) in enumerate(said)
+    ]
+    assert said_once(changes) == [*changes[:2], *changes[3:]]
 
 
 def test_tasks_are_counted(shelf: Shelf) -> None:
