@@ -157,6 +157,7 @@ WAYS = {
 """Name and meaning of each priority."""
 USUAL_WAYS = (3, 2, 5)
 MORE = "more"  # the target that shows the other ways
+AGE_SECONDS = 1.0  # between two drawings of the last messages, which have an age
 LEAST_WIDTH = 40  # cells of a line before the layout is known
 LABEL = 6  # cells of the words in front of the fields
 
@@ -453,6 +454,7 @@ class Composer(Form[str]):
         self._set_receivers(self._begin.to)
         self._offer()
         self._show_last()
+        self.set_interval(AGE_SECONDS, self._show_last)
         (text if self._begin.to else self.query_one("#to")).focus()
 
     def show_news(self) -> None:

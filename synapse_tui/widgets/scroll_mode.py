@@ -210,7 +210,7 @@ class ScrollMode:
             return (Hint("Enter", "to the match", "enter"), Hint("Esc", "cancel", "escape"))
         if self.selection is not None:
             return (Hint("Enter", "copy", "enter"), Hint("Esc", "cancel", "escape"), Hint("↑↓←→", "extend"))
-        found = (Hint("n N", "next match", "n"),) if self.search is not None else ()
+        found = (Hint("n N", "next match", "n"),) if self.search is not None and self.search.matches else ()
         ways = (Hint("↑↓ PgUp", "scroll", "pageup"), Hint("/", "find", "/"), *found, Hint("v", "select", "v"))
         return (Hint("Esc", "done", "escape"), *ways)
 
