@@ -199,8 +199,10 @@ async def test_what_is_refused_is_kept_as_a_draft():
 
 async def test_a_shell_is_interrupted_without_a_message():
     host = beside_a_shell()
+    shell = next(each for each in host.agents if "shell" in each)
+    host.agents[shell].become(AgentState.PROCESSING)
     async with running(host) as (app, pilot):
-        app.perform("interrupt", next(each for each in host.agents if "shell" in each))
+        app.perform("interrupt", shell)
         await until(lambda: "Enter interrupts · Esc cancels" in text_of(app))
         assert "Message afterwards" not in text_of(app)
         await pilot.press("enter")

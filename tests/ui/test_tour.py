@@ -239,16 +239,12 @@ async def test_a_hint_names_its_key_also_while_that_goes_to_an_agent():
 async def test_the_tour_names_no_keys_while_they_are_those_of_a_dialog():
     host = FakeHost()
     async with start(host) as (app, pilot):
-        alice, _bob = await opened(app, host)
+        await opened(app, host)
         await shows(app, "Space type it for me", "Esc end the tour")
         await pilot.press("f8")
         await until(lambda: "end the tour" not in text_of(app) and "type it for me" not in text_of(app))
         await pilot.press("escape")
         await shows(app, "Space type it for me", "Esc end the tour")
-        alice.draft = "half"
-        app.main.go_to(alice.agent_id)
-        await pilot.press("f6")
-        await shows(app, "Space type it for me, in alice's pane, after your draft")
 
 
 async def test_a_click_types_nothing_into_a_draft():
