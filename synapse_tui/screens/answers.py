@@ -47,6 +47,7 @@ class Answers:
         self._front_at = 0.0
         self._plain = False  # whether the hints of that card show plain keys
         self.clock: Callable[[], float] = monotonic
+        self._main.watch(self._main, "covered", self.look, init=False)
 
     def task_changed(self, task: Task) -> None:
         """Show the answer of a message that was written in a pane, once it has one."""
@@ -104,7 +105,7 @@ class Answers:
         """Show the latest card of each pane, with its age and the keys that work now."""
         view = self._app.active_view
         front = self._top(self._main.active)
-        covered = self._app.screen is not self._main  # all keys are those of what covers the panes
+        covered = self._main.covered
         if covered or not isinstance(view, TerminalView) or not view.has_focus or not view.answer.display:
             front = None
         elif view.answer.folded:

@@ -64,6 +64,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
     agents: var[list[AgentView]] = var(list, init=False)  # in tab order
     active: var[str] = var("", init=False)  # receives the keys; unchanged while something else is focused
+    covered: var[bool] = var(False, init=False)  # whether a dialog has the keys
 
     def __init__(
         self, host: Host, *, make_view: ViewFactory, layout: str, keymap: Keymap, sidebar: bool
@@ -132,7 +133,11 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
     def keys_here(self) -> Place | None:
         return PLACES["arrange"] if self.status_bar.arranging else None
 
+    def on_screen_suspend(self) -> None:
+        self.covered = True
+
     def on_screen_resume(self) -> None:
+        self.covered = False
         self.settle()
         self.show_agents()  # what was covered is looked at again
         self.post_message(self.Resumed())

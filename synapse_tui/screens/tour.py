@@ -104,6 +104,7 @@ class Tour:
         self._typed_at = float("-inf")
         self.clock: Callable[[], float] = monotonic
         self.find: Find = which
+        self._main.watch(self._main, "covered", self.look, init=False)
 
     @property
     def wanted(self) -> bool:
@@ -373,7 +374,7 @@ class Tour:
             return self._without(absent, step)
         page = (self._hello, self._hold, self._dialog, self._install)[step.number - 1](step)
         hints = (*page.hints, *self._leaving(step))
-        if self._app.screen is not self._main:
+        if self._main.covered:
             hints = ()  # all keys are the dialog's
         if step.number == INSTALL:
             return TourPage(page.title, page.about, page.why, hints)
