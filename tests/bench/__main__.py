@@ -24,9 +24,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.bench import app, loads, servers, terminal
 from tests.bench.a2a_client import Client, message
@@ -102,29 +103,38 @@ def home() -> Iterator[tuple[Path, dict[str, str]]]:
         yield folder, {"PATH": os.environ["PATH"], "HOME": name}
 
 
+class Start(NamedTuple):
+    """Milliseconds of a start, which is complete with the frame that shows the second agent's tab."""
+
+    wall: float
+    cpu: float  # of the host
+    attached: float  # until a second terminal shows the same
+
+
+def first_frame(program: Sequence[str] = (str(PROGRAM),), environ: Mapping[str, str] | None = None) -> Start:
+    with home() as (folder, own):
+        given = {**own, **(environ or {})}
+        first, wall = _shown([*program, "dummy:alice", "dummy:bob"], folder, given)
+        cpu = app.cpu_seconds(_host_in(folder)) * 1000
+        time.sleep(1)
+        second, attached = _shown([*program, "attach"], folder, given)
+        subprocess.run([*program, "kill", "--all"], env=given, capture_output=True, check=False)
+        first.close()
+        second.close()
+        return Start(wall, cpu, attached)
+
+
 def start() -> None:
-    """A start is complete with the frame that shows the second agent's tab, an attach with the same."""
-    walls, used, attached = [], [], []
-    for _ in range(STARTS):
-        with home() as (folder, environ):
-            first, wall = _shown(["dummy:alice", "dummy:bob"], folder)
-            walls.append(wall)
-            used.append(app.cpu_seconds(_host_in(folder)) * 1000)
-            time.sleep(1)
-            second, wall = _shown(["attach"], folder)
-            attached.append(wall)
-            subprocess.run([str(PROGRAM), "kill", "--all"], env=environ, capture_output=True, check=False)
-            first.close()
-            second.close()
+    walls, used, attached = zip(*(first_frame() for _ in range(STARTS)), strict=True)
     plain = min(_of_children([sys.executable, "-c", "pass"], dict(os.environ), ROOT) for _ in range(3))
     row("first frame, ms", statistics.median(walls), plain, "python -c pass", "600")
     row("first frame, CPU of the host, ms", statistics.median(used), plain, "python -c pass", "500")
     row("attach, slowest of 5, ms", max(attached), plain, "python -c pass", "200")
 
 
-def _shown(words: Sequence[str], folder: Path) -> tuple[app.Outer, float]:
+def _shown(command: Sequence[str], folder: Path, environ: Mapping[str, str]) -> tuple[app.Outer, float]:
     begun = time.perf_counter()
-    outer = app.Outer([str(PROGRAM), *words], folder)
+    outer = app.Outer(command, folder, environ)
     seen = b""
     while b"bob" not in seen:
         seen += outer.read(1.0)

@@ -22,7 +22,7 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -40,10 +40,11 @@ _CONTROL = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
 class Outer:
     """A terminal and the program on it."""
 
-    def __init__(self, command: Sequence[str], home: Path) -> None:
+    def __init__(self, command: Sequence[str], home: Path, environ: Mapping[str, str] | None = None) -> None:
         self.pid, self.master = pty.fork()
         if self.pid == 0:
             environ = {
+                **(environ or {}),
                 "HOME": str(home),
                 "PATH": os.environ["PATH"],
                 "TERM": "xterm-256color",

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench import compare
+
 ROOT = Path(__file__).parents[2]
 NAMES = sorted(path.stem for path in (ROOT / "tests/bench").glob("*.py"))
 SMALLEST = (
@@ -44,6 +46,23 @@ def test_it_runs(tmp_path: Path, words: str) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.strip(), "it prints what it has measured"
+
+
+@pytest.mark.parametrize(
+    ("now", "slower"),
+    [
+        pytest.param([1.3, 1.4, 1.25], {"work"}, id="each-round"),
+        pytest.param([1.3, 1.4, 1.15], set(), id="within-the-noise"),
+        pytest.param([1.21, 1.21, 1.21], set(), id="hardly"),
+    ],
+)
+def test_only_what_is_slower_than_the_noise_is_a_regression(
+    now: list[float], slower: set[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, ours = (compare.Tree(Path(name), {}, ()) for name in ("base", "ours"))
+    rounds = {"base": iter([1.1, 1.2, 1.19]), "ours": iter(now)}
+    assert compare.compare([lambda tree: {"work": next(rounds[tree.root.name])}], base, ours, 3) == slower
+    assert capsys.readouterr().out.startswith("| work | 1.")
 
 
 @pytest.mark.parametrize("name", NAMES)
