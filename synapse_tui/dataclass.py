@@ -1,9 +1,10 @@
-"""`@dataclass` at a third of what the standard decorator costs an import.
+"""`@dataclass` at a fraction of what the standard decorator costs an import.
 
 That one compiles up to eight methods for each class: with three hundred classes, a third of the CPU time of
-all imports before the first frame. This one compiles `__init__` only and shares the code of the others.
-`frozen` is checked by mypy and gives a hash; nothing prevents an assignment at run time, which makes frozen
-objects cheaper to create, too.
+all imports before the first frame. This one compiles `__init__` only, when the first object of the class is
+made (of most classes that is after the first frame), and shares the code of the other methods. `frozen` is
+checked by mypy and gives a hash; nothing prevents an assignment at run time, which makes frozen objects
+cheaper to create, too.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ else:
     def dataclass(cls=None, /, *, frozen=False, slots=False, eq=True):
         def define(cls: type) -> type:
             given = set(vars(cls))
-            cls = dataclasses.dataclass(cls, slots=slots, repr=False, eq=False)
+            cls.__doc__ = cls.__doc__ or cls.__name__  # otherwise the signature is formatted for it
+            cls = dataclasses.dataclass(cls, slots=slots, repr=False, eq=False, init=False)
+            if "__init__" not in given:
+                _compile_later(cls, slots=slots)
             if "__repr__" not in given:
                 cls.__repr__ = _text
             if eq:
@@ -32,6 +36,38 @@ else:
             return cls
 
         return define if cls is None else define(cls)
+
+
+def _compile_later(cls: Any, *, slots: bool) -> None:
+    """Give the class an `__init__` that replaces itself by the compiled one when it is first called."""
+
+    def initialize(self: object, /, *values: object, **named: object) -> None:
+        cls.__init__ = _compiled(cls, slots=slots)
+        cls.__init__(self, *values, **named)
+
+    cls.__init__ = initialize
+
+
+def _compiled(cls: Any, *, slots: bool) -> Callable[..., None]:
+    """Let the standard decorator compile `__init__` for a class with the same fields."""
+    fields = dataclasses.fields(cls)
+    body: dict[str, Any] = {
+        each.name: dataclasses.field(
+            default=each.default, default_factory=each.default_factory, init=each.init
+        )
+        for each in fields
+    }
+    body |= {
+        "__qualname__": cls.__qualname__,
+        "__module__": cls.__module__,
+        "__doc__": "The fields of another class.",
+    }
+    body["__annotations__"] = dict.fromkeys((each.name for each in fields), object)
+    if hasattr(cls, "__post_init__"):
+        body["__post_init__"] = cls.__post_init__  # it is called if it is there
+    alike: Any = dataclasses.dataclass(type(cls.__name__, (), body), slots=slots, repr=False, eq=False)
+    initialize: Callable[..., None] = alike.__init__
+    return initialize
 
 
 def _text(self: DataclassInstance) -> str:
