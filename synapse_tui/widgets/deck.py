@@ -319,22 +319,29 @@ class Deck(FaultTolerant, Container):
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        style = self.rich_style
         if not self.panes:
             lines = self._empty_lines(width)
             row = y - (self.size.height - len(lines)) // 2
             text = Text(lines[row] if 0 <= row < len(lines) else "", end="")
             text.align("center", width)
             return Strip([Segment(text.plain, self.get_component_rich_style("deck--empty"))], width)
-        bars = {
-            rule.tile.x: self.get_component_rich_style("deck--held") if rule == self.dragged else style
-            for rule in self._rules()
-            if rule.axis == "row" and rule.tile.y <= y < rule.tile.y + rule.tile.height
-        }
-        cells = [Segment("│" if x in bars else " ", bars.get(x, style)) for x in range(width)]
-        return Strip(cells, width).simplify()
+        style = self.rich_style
+        parts = []
+        end = 0
+        for rule in self._bars(y):
+            held = rule == self.dragged
+            parts.append(Segment(" " * (rule.tile.x - end), style))
+            parts.append(Segment("│", self.get_component_rich_style("deck--held") if held else style))
+            end = rule.tile.x + 1
+        return Strip([*parts, Segment(" " * (width - end), style)], width)
 
     # The mouse
+
+    def _bars(self, y: int) -> list[Divider]:
+        """Return the rules between columns that cross a row, from the left."""
+        rules = (each for each in self._rules() if each.axis == "row")
+        crossing = (each for each in rules if each.tile.y <= y < each.tile.y + each.tile.height)
+        return sorted(crossing, key=lambda rule: rule.tile.x)
 
     def _rules(self) -> list[Divider]:
         node = self.shown(self.size)
