@@ -8,8 +8,8 @@ sequence has one place where its meaning is written. `tests/terminal/test_vt_com
 
 import sys
 
-from cpython.unicode cimport PyUnicode_DATA, PyUnicode_FromKindAndData, PyUnicode_KIND, PyUnicode_READ
-from cpython.unicode cimport PyUnicode_Substring
+from cpython.unicode cimport PyUnicode_AsUTF8String, PyUnicode_DATA, PyUnicode_FromKindAndData
+from cpython.unicode cimport PyUnicode_KIND, PyUnicode_READ, PyUnicode_Substring
 from libc.stdint cimport uint64_t
 
 cdef extern from "Python.h":
@@ -46,6 +46,7 @@ cdef enum:
 cdef enum:
     MOST_ITEMS = 64  # Parameters of one SGR sequence; one with more is handed to Python
     MOST_CODED = 512  # Characters that are coded at once
+    MOST_QUEUED = 200  # Rows for the scrollback, which packs them in batches
     MAX_CLUSTER = 32
     FAR = 100_000
 
@@ -136,7 +137,9 @@ cdef class ScreenState:
     cdef public long long tick
     cdef public list rows
     cdef public str last_text
-    cdef public object buffer_shown, main_buffer, scrollback, modes
+    cdef public object buffer_shown, main_buffer, modes
+    cdef object lines_above  # The scrollback
+    cdef list queue  # That of the scrollback
     cdef uint64_t low, high
     cdef object packed  # The style as an integer; None if it is to be made
 
@@ -144,6 +147,15 @@ cdef class ScreenState:
         self.packed = 0
         self.last_text = ""
         self.rows = []
+
+    @property
+    def scrollback(self):
+        return self.lines_above
+
+    @scrollback.setter
+    def scrollback(self, value):
+        self.lines_above = value
+        self.queue = value.queue
 
     @property
     def style(self):
@@ -190,7 +202,10 @@ cdef int roll(ScreenState screen) except -1:
         screen.row(top).wrapped = False
         return 0
     if screen.buffer_shown is screen.main_buffer:
-        screen.scrollback.push(row)
+        if len(screen.queue) < MOST_QUEUED:
+            screen.queue.append(row)
+        else:
+            screen.lines_above.push(row)
     if screen.report_scrolled_lines:
         screen.report_scrolled(row)
     return 0
@@ -233,37 +248,50 @@ cdef enum:
     FEW = 64
     SMALL = 256
 cdef Py_ssize_t EMPTY_TEXT = sys.getsizeof("")
+cdef Py_ssize_t OTHER_TEXT = sys.getsizeof("\xe9") - 2  # Text that is not ASCII, without its characters
+cdef Py_ssize_t EMPTY_BYTES = sys.getsizeof(b"")
 
 
 def pack_simple(list queue not None, Py_ssize_t at, dict shared not None):
-    """Pack the rows from `at` on that are compact and of ASCII and do not continue another one.
+    """Pack the rows from `at` on that are compact and do not continue another one.
 
-    Returns their entries, their numbers of cells, and the memory of the entries: see `scrollback.size_of`.
+    Returns their entries, their numbers of cells, and the memory of each entry: see `scrollback.size_of`.
     """
-    cdef list entries = [], sizes = []
-    cdef Py_ssize_t memory = 0, index
+    cdef list entries = [], counts = [], sizes = []
+    cdef Py_ssize_t memory, index
     cdef RowState row
     cdef list values
+    cdef str text
+    cdef bytes encoded
+    cdef object kept
     for index in range(at, len(queue)):
         row = <RowState?>queue[index]
-        if row.cells is not None or row.wrapped or not PyUnicode_IS_ASCII(row.text):
+        if row.cells is not None or row.wrapped:
             break
-        sizes.append(row.size)
-        memory += EMPTY_TEXT + len(row.text)
-        if not row.spans and row.fill == 0:
-            entries.append(row.text)
-            memory += 20
-            continue
+        counts.append(row.size)
+        kept = text = row.text
+        if PyUnicode_IS_ASCII(text):
+            memory = EMPTY_TEXT + len(text)
+            if not row.spans and row.fill == 0:
+                entries.append(text)
+                sizes.append(memory + 20)
+                continue
+        else:
+            memory = OTHER_TEXT + (len(text) + 1) * PyUnicode_KIND(text)
+            encoded = PyUnicode_AsUTF8String(text)
+            if EMPTY_BYTES + len(encoded) < memory:
+                kept = encoded
+                memory = EMPTY_BYTES + len(encoded)
         if len(shared) > MOST_SHARED:
             shared.clear()
         values = [shared.setdefault(value, value) for value in row.spans]
-        entries.append((row.text, tuple(values), shared.setdefault(row.fill, row.fill), False))
-        memory += 164
+        entries.append((kept, tuple(values), shared.setdefault(row.fill, row.fill), False))
         if len(values) <= FEW:
             memory += 16 * len(values)
         else:
             memory += 8 * len(values) + 44 * len({value for value in values if value > SMALL})
-    return entries, sizes, memory
+        sizes.append(memory + 164)
+    return entries, counts, sizes
 
 
 # Text
@@ -548,6 +576,22 @@ cdef bint position(ScreenState screen, int kind, Data data, Py_ssize_t start, Py
     return True
 
 
+cdef bint move_up(ScreenState screen, int kind, Data data, Py_ssize_t start, Py_ssize_t end) noexcept:
+    """CUU."""
+    cdef Py_ssize_t at, count = 0, limit = screen.top if screen.y >= screen.top else 0
+    cdef Py_UCS4 char
+    if end - start > 9:
+        return False
+    for at in range(start, end):
+        char = PyUnicode_READ(kind, data, at)
+        if char < c"0" or char > c"9":
+            return False
+        count = count * 10 + <int>char - 48
+    screen.y = max(screen.y - max(count, 1), limit)
+    settle(screen)
+    return True
+
+
 cdef bint erase_line(ScreenState screen, int kind, Data data, Py_ssize_t start, Py_ssize_t end) except -1:
     """EL to the end of the row, or of the whole row, where a row stays compact."""
     cdef Py_UCS4 how = c"0"
@@ -569,6 +613,17 @@ cdef bint erase_line(ScreenState screen, int kind, Data data, Py_ssize_t start, 
     if screen.y + 1 < screen.lines:
         screen.row(screen.y + 1).wrapped = False
     return True
+
+
+def has_c1(str text not None):
+    """Whether a text contains a C1 control, U+0080 to U+009F."""
+    cdef int kind = PyUnicode_KIND(text)
+    cdef Data data = PyUnicode_DATA(text)
+    cdef Py_ssize_t at
+    for at in range(len(text)):
+        if 0x80 <= PyUnicode_READ(kind, data, at) <= 0x9F:
+            return True
+    return False
 
 
 def scan(stream, ScreenState screen not None, str text not None, Py_ssize_t at, Py_ssize_t end, bint limited):
@@ -628,6 +683,8 @@ def scan(stream, ScreenState screen not None, str text not None, Py_ssize_t at, 
                 done = True
             elif char == c"H":
                 done = position(screen, kind, data, first, last)
+            elif char == c"A":
+                done = move_up(screen, kind, data, first, last)
             elif char == c"K":
                 done = erase_line(screen, kind, data, first, last)
             if done:

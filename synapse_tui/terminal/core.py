@@ -38,13 +38,14 @@ class ScreenState:
     """Its attributes are those of `Grid`; the compiled one keeps them outside of the object's dictionary."""
 
 
+has_c1: Any = None
 pack_simple: Any = None
 scan: Any = None
 """The scanner of `Stream`, if it is compiled."""
 
 if not TYPE_CHECKING and not os.environ.get("SYNAPSE_TUI_PURE"):
     try:
-        from ._core import RowState, ScreenState, pack_simple, scan, set_classes  # noqa: F401
+        from ._core import RowState, ScreenState, has_c1, pack_simple, scan, set_classes  # noqa: F401
     except ImportError:  # built without a compiler
         pass
     else:

@@ -175,11 +175,11 @@ def smaller(text: str) -> str | bytes:
 
 def _pack_unstyled(
     queue: Sequence[Row], at: int, _shared: dict[int, int]
-) -> tuple[Sequence[Entry], list[int], int]:
+) -> tuple[Sequence[Entry], list[int], list[int]]:
     """Pack the rows from `at` on that are simple: text of ASCII in the default style, not wrapped.
 
-    Returns their entries, their numbers of cells, and the memory of the entries. The compiled one also takes
-    rows with styles.
+    Returns their entries, their numbers of cells, and the memory of each entry. The compiled one takes any
+    compact row that is not wrapped.
     """
     entries: list[str] = []
     for index in range(at, len(queue)):
@@ -188,7 +188,7 @@ def _pack_unstyled(
             break
         entries.append(row.text)
     sizes = [len(text) for text in entries]
-    return entries, sizes, EMPTY_SIZE * len(sizes) + sum(sizes)
+    return entries, sizes, [EMPTY_SIZE + size for size in sizes]
 
 
 _pack_simple = pack_simple or _pack_unstyled
@@ -217,11 +217,12 @@ class Scrollback(Sequence[Line]):
         self.limit = limit
         self.max_bytes = max(_LEAST_BYTES, limit * _BYTES_PER_ROW) if max_bytes is None else max_bytes
         self._table = table
-        self._queue: list[Row] = []
+        self.queue: list[Row] = []  # Pushed and not packed yet: always the same list
         self._entries: list[Entry] = []
         self._starts = array("q")
         """Number of the first row of each entry, counted since the last change of width."""
         self._counts = array("I")  # Cells of each entry
+        self._sizes = array("I")  # Memory of each entry
         self._head = 0  # Dropped entries that are still in the lists
         self._restored = 0  # Entries of an earlier run, including dropped ones that are still in the lists
         self._next = self._tail = self._bytes = self._dropped = 0
@@ -246,8 +247,9 @@ class Scrollback(Sequence[Line]):
             self._drop(len(self) - restored)
             return
         self._dropped = self.total
-        self._queue.clear()
-        self._entries, self._starts, self._counts = [], array("q"), array("I")
+        self.queue.clear()
+        self._entries, self._starts = [], array("q")
+        self._counts, self._sizes = array("I"), array("I")
         self._head = self._restored = self._next = self._tail = self._bytes = 0
 
     def keep(self, lines: int) -> None:
@@ -257,8 +259,8 @@ class Scrollback(Sequence[Line]):
 
     def push(self, row: Row) -> None:
         """Add a row that left the screen; it must not be changed afterwards."""
-        self._queue.append(row)
-        if len(self._queue) >= _BATCH:
+        self.queue.append(row)
+        if len(self.queue) >= _BATCH:
             self._pack_queue()
 
     @property
@@ -268,14 +270,14 @@ class Scrollback(Sequence[Line]):
         return sum(isinstance(entry, str) or not entry[3] for entry in self._entries[self._head :])
 
     def __len__(self) -> int:
-        if self._queue:
+        if self.queue:
             self._pack_queue()
         return self._next - self._first()
 
     @property
     def total(self) -> int:
         """Rows ever added, including dropped ones."""
-        return self._dropped + self._next - self._first() + len(self._queue)
+        return self._dropped + self._next - self._first() + len(self.queue)
 
     @property
     def memory(self) -> int:
@@ -318,7 +320,7 @@ class Scrollback(Sequence[Line]):
             return
         self.columns = columns
         self._open = _CLOSED
-        del self._entries[: self._head], self._counts[: self._head]
+        del self._entries[: self._head], self._counts[: self._head], self._sizes[: self._head]
         self._restored = max(0, self._restored - self._head)
         self._head = 0
         self._starts, self._next = array("q"), 0
@@ -342,9 +344,10 @@ class Scrollback(Sequence[Line]):
     def _drop(self, count: int) -> None:
         target = self._next - count
         while self._head < len(self._entries) and self._starts[-1] >= target:
-            self._bytes -= size_of(self._entries.pop())
+            self._entries.pop()
             self._next = self._starts.pop()
             self._counts.pop()
+            self._bytes -= self._sizes.pop()
         if self._next > target:
             line, continued = self._unpacked(len(self._entries) - 1)
             cells = split_cells(line.text)
@@ -391,20 +394,22 @@ class Scrollback(Sequence[Line]):
     # Packing
 
     def _pack_queue(self) -> None:
-        queue, self._queue = self._queue, []
+        queue = self.queue[:]
+        self.queue.clear()
         joiner: Joiner | None = None
         at = 0
         while at < len(queue):
-            entries, sizes, memory = _pack_simple(queue, at, self._shared)
+            entries, counts, sizes = _pack_simple(queue, at, self._shared)
             if entries:
                 if joiner is not None:
                     self._close(joiner)
                     joiner = None
                 self._entries += entries
-                self._starts.extend(range(self._next, self._next + len(sizes)))
-                self._counts.extend(sizes)
-                self._tail = sizes[-1]
-                self._bytes += memory
+                self._starts.extend(range(self._next, self._next + len(counts)))
+                self._counts.extend(counts)
+                self._sizes.extend(sizes)
+                self._tail = counts[-1]
+                self._bytes += sum(sizes)
             else:
                 joiner = self._pack(queue[at], joiner)
             count = len(entries) or 1
@@ -441,13 +446,15 @@ class Scrollback(Sequence[Line]):
         self._starts.append(self._next)
         self._counts.append(tail)
         self._tail = tail
-        self._bytes += size_of(entry)
+        self._sizes.append(size_of(entry))
+        self._bytes += self._sizes[-1]
 
     def _replace(self, line: Packed, continued: bool) -> None:
-        self._bytes -= size_of(self._entries[-1])
         entry = self._entries[-1] = self._entry(line, continued)
         self._counts[-1] = cell_count(line.text)
-        self._bytes += size_of(entry)
+        self._bytes -= self._sizes[-1]
+        self._sizes[-1] = size_of(entry)
+        self._bytes += self._sizes[-1]
 
     def _entry(self, line: Packed, continued: bool) -> Entry:
         text, spans, fill = line
@@ -492,18 +499,18 @@ class Scrollback(Sequence[Line]):
 
     def _trim(self, first: int = 0) -> None:
         """Drop the entries before `first`, and the oldest of more than the bounds allow."""
-        head, starts, count = self._head, self._starts, len(self._entries)
+        starts, count = self._starts, len(self._entries)
         before = self._first()
-        while head < count and (
-            self._next - starts[head] > self.limit or self._bytes > self.max_bytes or head < first
-        ):
-            self._bytes -= size_of(self._entries[head])
-            self._entries[head] = ""
+        head = max(min(first, count), bisect_left(starts, self._next - self.limit, self._head))
+        self._bytes -= sum(self._sizes[self._head : head])
+        while head < count and self._bytes > self.max_bytes:
+            self._bytes -= self._sizes[head]
             head += 1
+        self._entries[self._head : head] = [""] * (head - self._head)
         self._head = head
         self._dropped += self._first() - before
         if head > 1024 or head == count:
-            del self._entries[:head], starts[:head], self._counts[:head]
+            del self._entries[:head], starts[:head], self._counts[:head], self._sizes[:head]
             self._restored = max(0, self._restored - head)
             self._head = 0
 

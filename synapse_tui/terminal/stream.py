@@ -15,7 +15,7 @@ import pyte
 
 from .cells import CLUSTER, EXTENDERS, MAX_CLUSTER, VS16, ZWJ, cluster_width
 from .charsets import LINUX
-from .core import scan
+from .core import has_c1, scan
 from .screen import Screen
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ TOKENS = re.compile(
 GROUPS = TOKENS.groups
 
 C1 = re.compile("[\x80-\x9f]")
+_has_c1 = has_c1 or C1.search
 C1_TO_ESCAPE = {code: f"\x1b{chr(code - 0x40)}" for code in range(0x80, 0xA0)}
 """ECMA-48 5.3: a C1 control equals ESC and the character 0x40 below."""
 
@@ -362,7 +363,7 @@ class Stream(pyte.ByteStream):
         handlers[5] = self._styled_line
         handlers[7] = self._position
         handlers[9] = self._position_styled
-        fast = ("draw", "carriage_return", "linefeed", "cursor_position", "erase_in_line")
+        fast = ("draw", "carriage_return", "linefeed", "cursor_position", "cursor_up", "erase_in_line")
         self._compiled = scan is not None and not _has_own(screen, *fast, "select_graphic_rendition")
         if _has_own(screen, "cursor_position", "select_graphic_rendition"):
             handlers[4] = handlers[5] = handlers[7] = handlers[9] = self._one_by_one
@@ -394,7 +395,7 @@ class Stream(pyte.ByteStream):
         self._until = math.inf
 
     def feed_text(self, text: str) -> None:
-        if not text.isascii() and C1.search(text):
+        if not text.isascii() and _has_c1(text):
             text = text.translate(C1_TO_ESCAPE)
         if self.half_blanks is not None:
             text = self.half_blanks.taken_out(text)

@@ -248,6 +248,10 @@ class Own(Screen):
         self.called.append(f"to {line} {column}")
         super().cursor_position(line, column)
 
+    def cursor_up(self, count: int | None = None) -> None:
+        self.called.append(f"up {count}")
+        super().cursor_up(count)
+
     def select_graphic_rendition(self, *attrs: int) -> None:
         self.called.append(f"sgr {attrs}")
         super().select_graphic_rendition(*attrs)
@@ -265,10 +269,21 @@ class Own(Screen):
 def test_our_stream_calls_what_a_derived_screen_has_of_its_own() -> None:
     screen = Own(10, 4)
     Stream(screen).feed(
-        b"a\r\n\x07\x1b[2;3H\x1b[1;31mb\x1b[mc\r\n\x1b[4:3md\x1b[3L\x1b[?9;2h\x1b[4h\x1b[5;6y"
+        b"\x1b[2Aa\r\n\x07\x1b[2;3H\x1b[1;31mb\x1b[mc\r\n\x1b[4:3md\x1b[3L\x1b[?9;2h\x1b[4h\x1b[5;6y"
     )
     assert screen.called == [
-        *("draw a", "linefeed", "bell", "to 2 3", "sgr (1, 31)", "draw b", "sgr (0,)", "draw c", "linefeed"),
+        *(
+            "up 2",
+            "draw a",
+            "linefeed",
+            "bell",
+            "to 2 3",
+            "sgr (1, 31)",
+            "draw b",
+            "sgr (0,)",
+            "draw c",
+            "linefeed",
+        ),
         *("draw d", "lines 3", "mode (9, 2) True", "mode (4,) False", "debug (5, 6)"),
     ]
     assert screen.display[:3] == ["a         ", "  bc      ", "d         "]

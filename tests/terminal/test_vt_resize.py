@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import time
 import tracemalloc
@@ -9,7 +10,7 @@ import tracemalloc
 import pytest
 
 from synapse_tui.terminal import Terminal
-from synapse_tui.terminal.scrollback import Scrollback
+from synapse_tui.terminal.scrollback import Scrollback, size_of
 from synapse_tui.terminal.style import StyleTable
 from tests.terminal.terminal_kit import at, fed, look, rows
 
@@ -185,6 +186,26 @@ def test_the_scrollback_is_bounded_in_bytes() -> None:
     assert back.memory <= 50_000
     assert 50 < len(back) < 2000
     assert back.total == 1997
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_memory_of_the_scrollback_is_that_of_its_lines(seed: int) -> None:
+    source = random.Random(seed)
+    terminal = Terminal(20, 4, source.choice((40, 900)))
+    back = terminal.scrollback
+    back.max_bytes = source.choice((9_000, 1_000_000))
+    for _ in range(60):
+        line = source.choice((b"plain", b"\x1b[31mred\x1b[m", "漢字 e\u0301".encode(), b"wrapped " * 5, b""))
+        terminal.feed(source.choice((line, line + b"\r\n", (line + b"\r\n") * 400)))
+        if source.random() < 0.2:
+            terminal.resize(source.choice((7, 20, 50)), source.choice((2, 4, 9)))
+        if source.random() < 0.1:
+            back.keep(source.choice((5, 50)))
+        if source.random() < 0.05:
+            back.clear()
+        assert back.memory == sum(map(size_of, back.entries()))
+        assert len(back) <= back.limit
+        assert back.memory <= back.max_bytes
 
 
 def test_backgrounds_to_the_edge_stay() -> None:
