@@ -373,6 +373,14 @@ cdef bint draw_coded(ScreenState screen, RowState row, str text, Py_ssize_t star
                 cells += 1
             at += 1
             continue
+        if this & NARROW and has_accent(kind, data, at, end):
+            coded[size] = char
+            coded[size + 1] = JOIN
+            coded[size + 2] = PyUnicode_READ(kind, data, at + 1)
+            size += 3
+            cells += 1
+            at += 2
+            continue
         stop = at + (2 if this & REGIONAL and following & REGIONAL else 1)
         place = stop
         while stop < end and stop - place < MAX_CLUSTER - 1:
@@ -410,6 +418,13 @@ cdef bint draw_coded(ScreenState screen, RowState row, str text, Py_ssize_t star
         screen.joining = True
         screen.simple = False
     return True
+
+
+cdef inline bint has_accent(int kind, Data data, Py_ssize_t at, Py_ssize_t end) noexcept:
+    """Whether a character and one combining diacritical mark (U+0300 to U+036F) are a whole cluster."""
+    if not 0x300 <= PyUnicode_READ(kind, data, at + 1) <= 0x36F:
+        return False
+    return at + 2 == end or not kind_of(PyUnicode_READ(kind, data, at + 2)) & (EXTENDER | UNKNOWN)
 
 
 cdef bint is_open(str coded) except -1:
