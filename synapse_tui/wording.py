@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from .language import tr
-from .model import AgentState, DeliveryState, TaskState
+from .model import USER, AgentState, DeliveryState, TaskState
+
+YOU = tr("you")
 
 _UNITS = ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s"))
+
+
+def called(agent_id: str, names: Mapping[str, str]) -> str:
+    """Return what a person calls an agent or a sender: `you`, a name, or the id of one without a name."""
+    return YOU if agent_id == USER.sender_id else names.get(agent_id) or agent_id
 
 
 def since(seconds: float) -> str:

@@ -100,6 +100,12 @@ class Caller:
         project = self.project_of(records)
         return [record.address(project) for record in records if record.project == project]
 
+    def names(self) -> dict[str, str]:
+        """Return what the agents that run are called, by id."""
+        live, _ = self.registry.scan()
+        project = self.project_of(live)
+        return {record.agent_id: record.address(project).label for record in live}
+
     def liveness(self) -> Callable[[str], bool]:
         """Return a function like `is_alive`, which tells whether a process is running.
 

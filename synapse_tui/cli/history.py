@@ -16,8 +16,8 @@ import click
 from synapse_tui.errors import InvalidValue, SynapseError
 from synapse_tui.language import name_list, tr
 from synapse_tui.messages.export import FORMATS, json_of, write
-from synapse_tui.model import TaskState
-from synapse_tui.wording import duration, moment, standing, standing_words, step_words, task_word
+from synapse_tui.model import USER, TaskState
+from synapse_tui.wording import YOU, called, duration, moment, standing, standing_words, step_words, task_word
 
 from .caller import Caller
 from .commands import CommandGroup, json_option, limit_option, stacked
@@ -42,7 +42,9 @@ _filters = stacked(
         shell_complete=complete_agents,
         help="Only tasks of this agent (id or type).",
     ),
-    click.option("--from", "sender", metavar="ID", default="", help="Only tasks from this sender."),
+    click.option(
+        "--from", "sender", metavar="SENDER", default="", help="Only tasks from this agent, or `you`."
+    ),
     click.option(
         "--status", type=click.Choice([state.value for state in TaskState]), help="Only tasks in this state."
     ),
@@ -112,6 +114,8 @@ def show_command(*, task: str, as_json: bool) -> None:
     Examples:
       synapse history show 25ea4569
     """
+    from synapse_tui.messages.records import NamesThen
+
     with _archive() as archive:
         record, steps = archive.find(task)
     if as_json:
@@ -128,7 +132,9 @@ def show_command(*, task: str, as_json: bool) -> None:
         return
     found = record.task
     how = standing_words(standing(found.state, found.delivery))
-    note(f"synapse: task {found.id}: {found.sender.sender_id} to {found.target}, {how}")
+    names = NamesThen([record], Caller.of().names()).of(record)
+    sender, target = (called(each, names) for each in (found.sender.sender_id, found.target))
+    note(f"synapse: task {found.id}: {sender} to {target}, {how}")
     now = datetime.now(UTC)
     for step in steps:
         words = name_list(map(tr, step_words(TaskState(step.state), step.delivery).split(", ")))
@@ -266,25 +272,17 @@ def _list(query: str, limit: int, *, as_json: bool, filters: dict[str, Any]) -> 
     elif records:
         now = datetime.now(UTC)
         heads = ("TASK", "TIME", "FROM", "TO", "STATUS", "TEXT")
-        names = NamesThen(records, _names())
+        names = NamesThen(records, Caller.of().names())
         rows = [_row(record, now, names.of(record)) for record in records]
         show_table(heads, rows, shrinking=("FROM", "TO", "TEXT"))
     else:
         note("synapse: no tasks found" + ("" if filters["everywhere"] else "; --all searches all projects"))
 
 
-def _names() -> dict[str, str]:
-    """Return the names of the agents of this project that run, by id."""
-    caller = Caller.of()
-    live, _ = caller.registry.scan()
-    project = caller.project_of(live)
-    return {record.agent_id: record.address(project).label for record in live}
-
-
 def _row(record: Record, now: datetime, names: Mapping[str, str]) -> tuple[str, ...]:
     task = record.task
     when, status = moment(task.created_at, now), standing_words(standing(task.state, task.delivery))
-    sender, target = (names.get(each, each) for each in (task.sender.sender_id, task.target))
+    sender, target = (called(each, names) for each in (task.sender.sender_id, task.target))
     return task.short_id, when, sender, target, status, one_line(task.text, 60)
 
 
@@ -295,7 +293,7 @@ def _wanted(filters: dict[str, Any], query: str = "", limit: int = 50) -> TaskQu
     agent = filters["agent"].removeprefix("@")
     return TaskQuery(
         agent=_agent(caller, agent) if agent else "",
-        sender=filters["sender"],
+        sender=_sender(caller, filters["sender"].removeprefix("@")),
         states=(filters["status"],) if filters["status"] else (),
         project="" if filters["everywhere"] else caller.project,
         since=time_of(filters["since"]),
@@ -303,6 +301,12 @@ def _wanted(filters: dict[str, Any], query: str = "", limit: int = 50) -> TaskQu
         query=query,
         limit=limit,
     )
+
+
+def _sender(caller: Caller, name: str) -> str:
+    if not name or name in (YOU, tr(YOU)):
+        return name and USER.sender_id
+    return _agent(caller, name)
 
 
 def _agent(caller: Caller, name: str) -> str:

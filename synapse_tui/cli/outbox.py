@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from http import HTTPStatus
@@ -29,7 +29,7 @@ from synapse_tui.errors import (
 )
 from synapse_tui.language import tr
 from synapse_tui.model import Parked
-from synapse_tui.wording import standing_words
+from synapse_tui.wording import called, standing_words
 
 from .caller import Caller
 from .commands import Command, did_you_mean, json_option
@@ -289,11 +289,14 @@ class RemoteOutboxes:
             note("no matching messages")
 
     def _show_list(self) -> None:
+        names = Caller.of().names()
         rows = [
-            _row(agent.agent_id, message, standing_words(status_of(message)))
+            _row(agent.agent_id, message, standing_words(status_of(message)), names)
             for agent, message in self.waiting
         ]
-        rows += [_row(each.addressee.agent_id, _kept_json(each), _kept_status(each)) for each in self.kept]
+        rows += [
+            _row(each.addressee.agent_id, _kept_json(each), _kept_status(each), names) for each in self.kept
+        ]
         heads = ("AGENT", "#", "TASK", "FROM", "P", "STATUS", "TEXT")
         show_table(heads, rows, shrinking=("FROM", "STATUS", "TEXT"))
         for addressee in dict.fromkeys(each.addressee for each in self.kept):
@@ -351,12 +354,12 @@ def status_of(message: dict[str, Any]) -> str:
     return f"{message.get('delivery', '')}: {reason}" if reason else str(message.get("delivery", ""))
 
 
-def _row(agent_id: str, message: dict[str, Any], status: str) -> tuple[str, ...]:
+def _row(agent_id: str, message: dict[str, Any], status: str, names: Mapping[str, str]) -> tuple[str, ...]:
     row = (
         agent_id,
         str(message.get("position") or "-"),
         str(message.get("id") or message.get("task_id", ""))[:8],
-        _sender_id(message),
+        called(_sender_id(message), names),
         str(message.get("priority", "")),
         status,
         one_line(str(message.get("text", "")), _TEXT_CELLS),

@@ -19,8 +19,8 @@ from synapse_tui.model import USER
 from synapse_tui.safety.locks import ChangeType, Lock, Modification, ModificationQuery
 from synapse_tui.widgets.fit import shorten
 from synapse_tui.widgets.text import one_line
-from synapse_tui.widgets.views import YOU, party
-from synapse_tui.wording import moment, since
+from synapse_tui.widgets.views import party
+from synapse_tui.wording import YOU, moment, since
 
 from .dialog import Confirm, Dialog, ListDialog, Row
 from .questions import HookQuestion, QuestionQueue

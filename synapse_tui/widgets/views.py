@@ -18,6 +18,7 @@ from synapse_tui.dataclass import dataclass
 from synapse_tui.language import tr
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.model import USER, AgentSpec, AgentState, DeliveryState, ExitStatus, Sender, Task
+from synapse_tui.wording import called
 
 from .states import DONE, ENDED, ENDED_SEEN, HOLDS, NEEDS_YOU, NOT_STARTED, State, state_mark
 from .text import one_line, plural
@@ -319,13 +320,9 @@ def commands_of(task: Task) -> dict[str, str]:
     return commands
 
 
-YOU = tr("you")
-
-
 def party(agent_id: str, labels: Mapping[str, str]) -> str:
-    if agent_id == USER.sender_id:
-        return YOU
-    return labels.get(agent_id) or one_line(agent_id.removeprefix("synapse-"))
+    """Return what a person calls an agent or a sender in the application."""
+    return one_line(called(agent_id, labels).removeprefix("synapse-"))
 
 
 def sender_name(sender: Sender, labels: Mapping[str, str]) -> str:

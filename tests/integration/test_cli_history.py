@@ -16,14 +16,18 @@ from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.records import AgentKey
 from synapse_tui.messages.tasks import TaskStore
-from synapse_tui.model import DeliveryState, MessageRequest, Sender, TaskState
+from synapse_tui.model import USER, DeliveryState, MessageRequest, Sender, TaskState
 from tests.integration.shell_kit import Shell
 
 SENDER = Sender("synapse-codex-8120", "codex")
 
 
 async def told(
-    shell: Shell, *pairs: tuple[str, str], project: str = "", called: str | None = None
+    shell: Shell,
+    *pairs: tuple[str, str],
+    project: str = "",
+    called: str | None = None,
+    sender: Sender = SENDER,
 ) -> list[str]:
     """Messages to Claude with their answers, as a host writes them; their ids."""
     path = shell.home / ".synapse/history.db"
@@ -36,7 +40,7 @@ async def told(
     ids = []
     history.load()
     for text, answer in pairs:
-        task = book.create(MessageRequest(text, SENDER))
+        task = book.create(MessageRequest(text, sender))
         outbox.put(task)
         outbox.take(task.id)
         book.change(task.id, delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING)
@@ -82,6 +86,22 @@ async def test_ended_agents_are_listed_by_the_names_they_had(shell: Shell) -> No
         listed = await shell.run("history", *words)
         receivers = [line.split()[3] for line in listed.out.splitlines()[1:]]
         assert receivers == ["carol", "carol", "synapse-claude-8100", "alice"], listed.out
+
+
+async def test_the_person_is_called_you(shell: Shell) -> None:
+    [own] = await told(shell, ("mine", "done"), sender=USER)
+    await told(shell, ("another's", "done"))
+    for words in (("list",), ("search", "mine")):  # of the quick reader and of the whole one
+        row = (await shell.run("history", *words, "--from", "you")).out.splitlines()[-1]
+        assert (row.split()[0], row.split()[2]) == (own[:8], "you")
+    shown = await shell.run("history", "show", own)
+    assert f"task {own}: you to synapse-claude-8100, done" in shown.err
+    record = json.loads((await shell.run("history", "list", "--from", "you", "--json")).out)
+    assert [each["sender"] for each in record] == ["user"]
+    shell.apart = True
+    shell.environ["LC_ALL"] = "ja_JP.UTF-8"
+    listed = await shell.run("history", "list", "--from", "あなた")
+    assert listed.out.splitlines()[-1].split()[2] == "あなた"
 
 
 async def test_what_is_listed_can_be_chosen(shell: Shell) -> None:
