@@ -141,6 +141,8 @@ class AgentView:
         if self.exit is not None:
             return tr(self.exit.words)
         word = self.mark.word
+        if self.mark is HOLDS:
+            word = tr(f"{state_mark(self.state).word}, holds messages")
         return f"{word}: {in_words(self.detail)}" if self.detail else word
 
 

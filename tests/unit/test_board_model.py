@@ -65,6 +65,19 @@ def test_an_agent_stands_under_its_most_urgent_state(fields: dict[str, Any], wor
     assert view("x", **fields).mark.word == word
 
 
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"state": AgentState.READY, "held": 1}, "ready, holds messages"),
+        ({"state": AgentState.PROCESSING, "held": 1, "held_seconds": 121.0}, "working, holds messages"),
+        ({"state": AgentState.PROCESSING, "held": 1}, "working"),
+        ({"state": AgentState.READY}, "ready"),
+    ],
+)
+def test_an_agent_that_holds_messages_has_a_state_too(fields: dict[str, Any], text: str) -> None:
+    assert view("x", **fields).state_text == text
+
+
 def test_what_an_agent_does_is_said_in_a_few_words() -> None:
     waits = view("x", AgentState.WAITING, detail="permission: Bash command · rm -r build · Proceed?")
     assert doing(waits, asks="wants to run rm -r build") == "wants to run rm -r build"
