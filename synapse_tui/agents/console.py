@@ -69,7 +69,7 @@ class Past:
 
     def _mark(self) -> str:
         when = self.saved_at.astimezone()
-        return f"\x1b[2m── {tr(f'above: before the restart, {when:%Y-%m-%d %H:%M}')} ──"
+        return f"\x1b[2m── {tr(f'above: until {when:%Y-%m-%d %H:%M}')}"
 
 
 class Pulse:

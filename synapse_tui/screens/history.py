@@ -528,6 +528,11 @@ def copied(task: Task, what: str) -> str:
     return task.text if what == "message" else task.answer
 
 
+def _seconds_between(begin: datetime, end: datetime) -> float:
+    """Return the seconds between two times as they are shown, without their fractions."""
+    return (end.replace(microsecond=0) - begin.replace(microsecond=0)).total_seconds()
+
+
 def _facts(record: Record, now: datetime, labels: Mapping[str, str]) -> list[tuple[str, str]]:
     task = record.task
     facts = [
@@ -538,10 +543,10 @@ def _facts(record: Record, now: datetime, labels: Mapping[str, str]) -> list[tup
         (tr("created"), moment(task.created_at, now)),
     ]
     if record.submitted_at is not None:
-        waited = (record.submitted_at - task.created_at).total_seconds()
+        waited = _seconds_between(task.created_at, record.submitted_at)
         facts.append((tr("submitted"), tr(f"{moment(record.submitted_at, now)}  after {since(waited)}")))
     if record.finished_at is not None:
-        took = (record.finished_at - (record.submitted_at or task.created_at)).total_seconds()
+        took = _seconds_between(record.submitted_at or task.created_at, record.finished_at)
         facts.append((tr("ended"), tr(f"{moment(record.finished_at, now)}  after {since(took)}")))
     facts.append((tr("priority"), str(task.priority)))
     if task.follows:

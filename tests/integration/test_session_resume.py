@@ -26,7 +26,7 @@ from tests.integration.session_rig import Rig, open_rig, until
 from tests.waiting import PATIENCE
 
 BEFORE = datetime(2026, 11, 21, 18, 3, tzinfo=UTC)
-MARK = f"── above: before the restart, {BEFORE.astimezone():%Y-%m-%d %H:%M} ──"
+MARK = f"── above: until {BEFORE.astimezone():%Y-%m-%d %H:%M}"
 
 
 async def opened(rig: Rig, **changes: object) -> None:

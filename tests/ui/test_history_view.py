@@ -94,6 +94,21 @@ async def test_an_agent_that_was_closed_has_its_name_though_another_has_its_id()
         await until(lambda: "erin (codex)" in text_of(app))
 
 
+async def test_durations_are_those_between_the_times_that_are_shown() -> None:
+    host = three_agents()
+    host.history.put("quick", "done")
+    record = host.history.records[-1]
+    begin = record.task.created_at.replace(microsecond=0)
+    task = dataclasses.replace(record.task, created_at=begin + timedelta(seconds=0.9))
+    late = [begin + timedelta(seconds=seconds) for seconds in (1.1, 2.05)]
+    host.history.records[-1] = dataclasses.replace(
+        record, task=task, submitted_at=late[0], finished_at=late[1]
+    )
+    async with shown(host) as (app, _pilot, view):
+        await until(lambda: len(view.rows) == 1 and "ended" in text_of(app))
+        assert re.findall(r"after (\S+)", text_of(app)) == ["0:01", "0:01"]
+
+
 async def test_a_long_history_is_read_page_by_page_and_the_marked_one_is_shown_whole() -> None:
     host = three_agents()
     for number in range(180):
