@@ -29,8 +29,6 @@ from .questions import QuestionQueue, RestoreOffer, TrustQuestion
 from .shell import Shell
 
 Leave = Literal["stop", "detach"]
-TITLE = 29
-WHAT = 27
 LEAST = 30  # minimum cells of an explanation beside its key
 
 MENTIONS = (
@@ -269,8 +267,7 @@ def help_text(keymap: Keymap, place: Place | None, width: int, query: str = "") 
 
 
 def _keys_of(place: Place, width: int) -> list[Row]:
-    rows = tuple((tr(key), tr(means)) for key, means in place.keys)
-    return _pairs(rows, width, max((cell_len(key) for key, _means in rows), default=0) + 2)
+    return _pairs([(tr(key), tr(means)) for key, means in place.keys], width)
 
 
 def _said(*texts: str) -> str:
@@ -300,20 +297,22 @@ def _action_rows(actions: Sequence[Action], leader: str, width: int) -> Iterator
     """Yield a row per action: direct key, leader key, title, help."""
     keys = [key_label(action.keys[0]) if action.keys else "" for action in actions]
     after = [f"{leader} {leader_label(action)}" if action.leader else "" for action in actions]
-    key_width, after_width = (max(map(cell_len, column)) + 1 for column in (keys, after))
+    titles = [tr(action.title) for action in actions]
+    key_width, after_width, title_width = (max(map(cell_len, column)) + 1 for column in (keys, after, titles))
     indent = 2 + key_width + after_width
-    for action, key, follow in zip(actions, keys, after, strict=True):
-        title, about = tr(action.title), tr(action.help)
+    for action, key, follow, title in zip(actions, keys, after, titles, strict=True):
+        about = tr(action.help)
         row: Runs = [
             (f"  {pad(key, key_width)}", "bold $accent"),
             (pad(follow, after_width), "$ink"),
-            (pad(title, TITLE), "$ink"),
-            (_hanging(about, indent + TITLE, width, below=indent), "$muted"),
+            (pad(title, title_width), "$ink"),
+            (_hanging(about, indent + title_width, width, below=indent), "$muted"),
         ]
         yield _said(key, follow, title, about), row
 
 
-def _pairs(rows: tuple[tuple[str, str], ...], width: int, most: int = WHAT) -> list[Row]:
+def _pairs(rows: Sequence[tuple[str, str]], width: int) -> list[Row]:
+    most = max((cell_len(what) for what, _means in rows), default=0) + 2
     return [
         (
             _said(what, means),

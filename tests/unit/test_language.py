@@ -20,6 +20,7 @@ from textual.content import Content
 from synapse_tui import language
 from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.a2a.external.transport import problem_of
+from synapse_tui.actions import GROUPS
 from synapse_tui.cli.output import cells
 from synapse_tui.cli.sending import receipt
 from synapse_tui.cli.sessions import _report_end
@@ -491,6 +492,14 @@ def test_help_finds_words_of_both_languages_wherever_a_row_is_broken(query: str,
     found = help_text(Keymap(), None, width, query).plain
     assert found != language.tr("nothing found")
     assert len(found.splitlines()) < 25, "only rows that hold it"
+
+
+@pytest.mark.usefixtures("japanese")
+@pytest.mark.parametrize("width", [72, 110])
+def test_help_cuts_no_name_of_an_action(width: int) -> None:
+    shown = help_text(Keymap(), None, width).plain
+    titles = {language.tr(action.title) for group in GROUPS for action in Keymap().in_group(group)}
+    assert not {title for title in titles if not re.search(f"{re.escape(title)}\\s", shown)}
 
 
 @pytest.mark.usefixtures("japanese")
