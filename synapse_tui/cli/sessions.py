@@ -183,7 +183,8 @@ def _agents(session: RunningSession) -> str:
     if not session.info:
         return tr("(does not answer)")
     agents = session.info.get("agents", [])
-    words = (f"{agent.get('name') or agent['agent_id']} {tr(state_word(agent['state']))}" for agent in agents)
+    names = (agent.get("name") or str(agent["agent_id"]).removeprefix("synapse-") for agent in agents)
+    words = (f"{name} {tr(state_word(agent['state']))}" for name, agent in zip(names, agents, strict=True))
     return ", ".join(words) or tr("none")
 
 
