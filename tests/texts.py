@@ -119,6 +119,7 @@ FROM_CLICK = (
     "Show the version and exit.",
     "{0} [default: {1}]",
     "{0} [required]",
+    "'{0}' is not one of {1}.",
     "'{0}' is not a valid integer.",
     "'{0}' is not a valid integer range.",
     "'{0}' is not a valid float.",

@@ -22,7 +22,7 @@ import click
 from synapse_tui import __version__
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError, SessionError, SessionNotFound, SynapseError, TerminalUnfit
-from synapse_tui.language import tr
+from synapse_tui.language import name_list, tr
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths, find_project
 from synapse_tui.sessions.client import (
@@ -185,7 +185,7 @@ def _agents(session: RunningSession) -> str:
     agents = session.info.get("agents", [])
     names = (agent.get("name") or str(agent["agent_id"]).removeprefix("synapse-") for agent in agents)
     words = (f"{name} {tr(state_word(agent['state']))}" for name, agent in zip(names, agents, strict=True))
-    return ", ".join(words) or tr("none")
+    return name_list(words) or tr("none")
 
 
 def _as_json(session: RunningSession) -> dict[str, object]:

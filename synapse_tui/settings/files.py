@@ -125,7 +125,7 @@ def value_of(setting: Setting, words: tuple[str, ...]) -> object:
     try:
         return setting.accept(raw)
     except ValueError as error:
-        raise ConfigError(f"'{setting.key}' {error}", setting.help) from error
+        raise ConfigError(f"setting '{setting.key}' {error}", setting.help) from error
 
 
 def _json(word: str) -> object:

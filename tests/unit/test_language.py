@@ -217,13 +217,21 @@ def test_commands_speak_japanese(tmp_path: Path) -> None:
         (["doctor", "--timeout", "x"], "「x」は数値ではありません"),
         (["list", "extra"], "余分な引数があります (extra)"),
         (["send", "bob"], "引数「MESSAGE」がありません"),
+        (["history", "list", "--status", "x"], "「x」は使えません。次のどれかにしてください: "),
+        (
+            ["config", "set", "tui.theme", "x"],
+            "設定「tui.theme」は次のどれかでなければなりません: auto、dark",
+        ),
+        (["config", "set", "tui.scrollback", "x"], "設定「tui.scrollback」は整数でなければなりません"),
     ],
 )
 def test_a_wrong_command_line_is_refused_in_japanese(tmp_path: Path, arguments: list[str], said: str) -> None:
     wrong = command(tmp_path, *arguments)
     assert wrong.code == 2
     assert said in wrong.err
-    assert not re.search(r"(?i)no such|not a valid|requires|missing|unexpected|did you mean", wrong.err)
+    assert not re.search(
+        r"(?i)no such|not a valid|requires|missing|unexpected|did you mean|must be|one of", wrong.err
+    )
 
 
 @pytest.mark.usefixtures("japanese")
@@ -232,6 +240,7 @@ def test_profiles_and_project_files_are_listed_in_japanese(tmp_path: Path) -> No
     assert "付属" in profiles
     assert "メッセージを受け付けません" in profiles
     assert "not installed" not in profiles
+    assert "0 件、問題はありません" in command(tmp_path, "profile", "check").err
     assert "書く" in command(tmp_path, "init", "--user").out
     kept = command(tmp_path, "init", "--user").out
     assert "そのまま" in kept
