@@ -626,7 +626,7 @@ def test_a_lost_workspace_is_offered_and_opened_again(
     terminal.keys("F7")
     terminal.keys("PageUp")
     terminal.wait(lambda: "scroll" in terminal.rows[1], "the older rows")
-    terminal.wait_for("before the restart")
+    terminal.wait_for("above: until")
     terminal.wait_for("remember the 日本語 words")
     terminal.keys("Escape")
     terminal.wait(lambda: "scroll" not in terminal.rows[1], "the live screen")
