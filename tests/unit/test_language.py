@@ -78,6 +78,15 @@ def test_the_catalogue_has_each_text_once() -> None:
     assert len(json.loads(TEXT, object_pairs_hook=list)) == len(CATALOGUE)
 
 
+def test_what_waits_is_not_called_as_an_agent_that_is_ready() -> None:
+    assert CATALOGUE["waiting"] not in CATALOGUE["ready"]
+
+
+def test_the_places_of_the_message_mark_are_in_the_readers_language() -> None:
+    text = "How a typed message is marked: `[A2A:task:sender] text`, or `A2A: text`."
+    assert "task:sender" not in CATALOGUE[text]
+
+
 def test_a_list_of_names_is_one_in_the_translation_too() -> None:
     """So `alice, bob` has the comma of that language."""
     wrong = {}
