@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 Group = Literal["Agents", "Messages", "View", "Application"]
 GROUPS: tuple[Group, ...] = ("Agents", "Messages", "View", "Application")

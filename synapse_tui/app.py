@@ -18,16 +18,16 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.core.events import Event, SettingsChanged
+from synapse_tui.core.model import DEMO_AGENTS, AgentSpec
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
 
 from .driver.events import OuterTerminalChanged, TerminalText, TerminalTooLarge
 from .driver.link import TerminalLink
 from .driver.synapse_driver import SynapseDriver
-from .events import Event, SettingsChanged
 from .keymap import Keymap
-from .language import tr
 from .mention import MentionInterceptor
-from .model import DEMO_AGENTS, AgentSpec
 from .screens.agents import AgentActions
 from .screens.answers import Answers
 from .screens.appearance import Appearance

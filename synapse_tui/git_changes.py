@@ -13,7 +13,7 @@ from dataclasses import field
 from pathlib import Path
 from time import monotonic
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 REST = 10.0  # minimum seconds between two counts of a folder in which something happens
 CALM_REST = 60.0  # between two counts of a folder in which no agent does anything

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 from .actions import ACTIONS, DEFAULT_LEADER, DIGITS, Action
 

@@ -14,7 +14,7 @@ from dataclasses import field
 from enum import Enum, auto
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from synapse_tui.addresses import (
+from synapse_tui.core.addresses import (
     ALL,
     Address,
     Completion,
@@ -29,8 +29,7 @@ from synapse_tui.addresses import (
     resolve,
     shortest_form,
 )
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import (
+from synapse_tui.core.errors import (
     AddressError,
     AgentExited,
     AgentNotFound,
@@ -39,8 +38,9 @@ from synapse_tui.errors import (
     MessageError,
     SynapseError,
 )
-from synapse_tui.language import tr
-from synapse_tui.model import DEFAULT_PRIORITY, check_priority
+from synapse_tui.core.model import DEFAULT_PRIORITY, check_priority
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
 
 T = TypeVar("T")
 

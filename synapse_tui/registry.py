@@ -17,10 +17,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from .addresses import Address, identity_of
-from .dataclass import dataclass
-from .files import check_safe, is_open, lock_exclusively, private_folder, write_private
-from .process_times import is_alive, pid_namespace, process_name, process_start
+from synapse_tui.core.addresses import Address, identity_of
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import check_safe, is_open, lock_exclusively, private_folder, write_private
+from synapse_tui.system.process_times import is_alive, pid_namespace, process_name, process_start
 
 if TYPE_CHECKING:
     import logging

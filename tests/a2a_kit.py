@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from synapse_tui.model import DeliveryState, MessageRequest, Task, TaskState
+from synapse_tui.core.model import DeliveryState, MessageRequest, Task, TaskState
 from tests.fake_agent import FakeAgent
 from tests.waiting import PATIENCE
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from synapse_tui import language
+from synapse_tui.system import language
 from tests.needs import lack
 from tests.postgres_kit import Server, running
 

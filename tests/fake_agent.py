@@ -14,14 +14,10 @@ from synapse_tui.agents.delivery.gate import Explanation, explain
 from synapse_tui.agents.profiles.profile import AUTO_COMPOSER, Profile
 from synapse_tui.agents.state import Timeline
 from synapse_tui.agents.watcher import Watcher
-from synapse_tui.content import Artifact
-from synapse_tui.errors import AgentExited
-from synapse_tui.events import EventBus
-from synapse_tui.messages.outbox import Outbox, OutboxControl
-from synapse_tui.messages.service import TaskService
-from synapse_tui.messages.tasks import TaskStore
-from synapse_tui.messages.text import check_size
-from synapse_tui.model import (
+from synapse_tui.core.content import Artifact
+from synapse_tui.core.errors import AgentExited
+from synapse_tui.core.events import EventBus
+from synapse_tui.core.model import (
     USER,
     AgentSpec,
     AgentState,
@@ -32,6 +28,10 @@ from synapse_tui.model import (
     Task,
     TaskState,
 )
+from synapse_tui.messages.outbox import Outbox, OutboxControl
+from synapse_tui.messages.service import TaskService
+from synapse_tui.messages.tasks import TaskStore
+from synapse_tui.messages.text import check_size
 from synapse_tui.terminal import Terminal
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 
 from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
-from synapse_tui.paths import shipped_profiles
+from synapse_tui.system.paths import shipped_profiles
 
 
 @functools.cache

@@ -19,10 +19,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.model import INTERRUPT_PRIORITY, USER
+from synapse_tui.core.model import INTERRUPT_PRIORITY, USER
 from synapse_tui.settings import SCHEMA
 from synapse_tui.settings.keys import ApiKey, digest_of, read_keys
+from synapse_tui.system.dataclass import dataclass
 
 from .peers import Owner
 from .problems import HttpProblem

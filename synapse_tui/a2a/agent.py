@@ -7,16 +7,16 @@ from dataclasses import field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from synapse_tui.addresses import Address
 from synapse_tui.agents.composer import ComposerExplanation
 from synapse_tui.agents.delivery.briefing import Briefing
 from synapse_tui.agents.delivery.gate import Explanation
 from synapse_tui.agents.watcher import Watcher
-from synapse_tui.dataclass import dataclass
+from synapse_tui.core.addresses import Address
+from synapse_tui.core.model import MessageRequest, StateReport, Task
 from synapse_tui.messages.outbox import OutboxControl
 from synapse_tui.messages.service import TaskService
 from synapse_tui.messages.tasks import TaskStore
-from synapse_tui.model import MessageRequest, StateReport, Task
+from synapse_tui.system.dataclass import dataclass
 
 from .access import Access
 from .bodies import LargeBodies

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import httpx
 
-from synapse_tui.errors import PeerUnreachable
-from synapse_tui.model import USER
+from synapse_tui.core.errors import PeerUnreachable
+from synapse_tui.core.model import USER
 
 from .calls import ANSWER_TIMEOUT, CONNECT_TIMEOUT, MAX_ANSWER, Call, is_loopback, tidy
 from .network import LOOPBACK, Network, client_context

@@ -27,8 +27,8 @@ from dataclasses import field
 from typing import IO, Any
 
 from synapse_tui.agents.delivery.incoming import MAX_FILES
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import MessageError
+from synapse_tui.core.errors import MessageError
+from synapse_tui.system.dataclass import dataclass
 
 from .problems import HttpProblem
 

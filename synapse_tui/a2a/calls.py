@@ -15,11 +15,11 @@ from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
-from synapse_tui.content import Part, part_words
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import PeerBusy, PeerRefused, TaskNotFound
-from synapse_tui.model import ORIGIN_ID, Reply, Sender, TaskState
-from synapse_tui.wording import task_word
+from synapse_tui.core.content import Part, part_words
+from synapse_tui.core.errors import PeerBusy, PeerRefused, TaskNotFound
+from synapse_tui.core.model import ORIGIN_ID, Reply, Sender, TaskState
+from synapse_tui.core.wording import task_word
+from synapse_tui.system.dataclass import dataclass
 
 from .signing import SignedRequest, TokenVerifier, signature_headers
 

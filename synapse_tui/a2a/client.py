@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
-from synapse_tui.errors import PeerSilent, PeerUnreachable
+from synapse_tui.core.errors import PeerSilent, PeerUnreachable
 
 from .calls import ANSWER_TIMEOUT, CONNECT_TIMEOUT, MAX_ANSWER, Call, is_loopback, tidy
 from .signing import TokenVerifier, no_token
@@ -284,8 +284,8 @@ class TlsConnection:
     def __init__(self, host: str, port: int, timeout: float) -> None:
         import http.client  # noqa: PLC0415 - slow to import, as all here
 
-        from synapse_tui.paths import UserPaths  # noqa: PLC0415
         from synapse_tui.settings import load_settings  # noqa: PLC0415
+        from synapse_tui.system.paths import UserPaths  # noqa: PLC0415
 
         from .network import Network, client_context  # noqa: PLC0415
 

@@ -12,11 +12,11 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Depends, Query, Request
 from pydantic import ValidationError
 
-from synapse_tui.addresses import fold
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import MessageError, TaskNotFound
+from synapse_tui.core.addresses import fold
+from synapse_tui.core.errors import MessageError, TaskNotFound
+from synapse_tui.core.model import INTERRUPT_PRIORITY, USER, MessageRequest, Sender, Task
 from synapse_tui.messages.tasks import peer_task
-from synapse_tui.model import INTERRUPT_PRIORITY, USER, MessageRequest, Sender, Task
+from synapse_tui.system.dataclass import dataclass
 
 from .access import Principal
 from .agent import HostedAgent, Services

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from synapse_tui.errors import TaskNotFound
-from synapse_tui.model import USER, Sender, Task
+from synapse_tui.core.errors import TaskNotFound
+from synapse_tui.core.model import USER, Sender, Task
 
 from .access import Principal
 from .context import IsOurs, Seen, Shared, VerifiedId, Wait, sender_of, while_wanted

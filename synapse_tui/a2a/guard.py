@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from synapse_tui.addresses import reads_like
+from synapse_tui.core.addresses import reads_like
 
 from .access import CHALLENGE, DEFAULT_RULES, NOBODY, Access, Principal, RequestOrigin, signed_by
 from .agent import NO_SERVICES, HostedAgent, Services

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import ConfigError, PortsExhausted, SpawnError
-from synapse_tui.files import LARGEST, read_regular
+from synapse_tui.core.errors import ConfigError, PortsExhausted, SpawnError
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import LARGEST, read_regular
 
 from .access import AccessRules
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import field
 from types import MappingProxyType
 
-from synapse_tui import errors
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import SynapseError
+from synapse_tui.core import errors
+from synapse_tui.core.errors import SynapseError
+from synapse_tui.system.dataclass import dataclass
 
 _STATUS: tuple[tuple[type[errors.SynapseError], int], ...] = (
     (errors.MessageTooLarge, 413),

@@ -25,10 +25,10 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Match, Router
 from starlette.types import Receive, Scope, Send
 
-from synapse_tui.addresses import ALL, Address, fold, resolve
 from synapse_tui.agents.delivery.incoming import receive, text_with_files
-from synapse_tui.content import TaskMessage, text_of_parts
-from synapse_tui.errors import (
+from synapse_tui.core.addresses import ALL, Address, fold, resolve
+from synapse_tui.core.content import TaskMessage, text_of_parts
+from synapse_tui.core.errors import (
     AgentNotFound,
     HistoryError,
     InvalidValue,
@@ -36,10 +36,7 @@ from synapse_tui.errors import (
     SynapseError,
     TaskNotFound,
 )
-from synapse_tui.messages.changes import Chunk
-from synapse_tui.messages.service import has_reply, is_repetition, late_message, repeatable, repeated
-from synapse_tui.messages.tasks import LOAD_TIMEOUT
-from synapse_tui.model import (
+from synapse_tui.core.model import (
     DEFAULT_PRIORITY,
     ORIGIN_ID,
     MessageRequest,
@@ -49,6 +46,9 @@ from synapse_tui.model import (
     TaskState,
     check_priority,
 )
+from synapse_tui.messages.changes import Chunk
+from synapse_tui.messages.service import has_reply, is_repetition, late_message, repeatable, repeated
+from synapse_tui.messages.tasks import LOAD_TIMEOUT
 
 from .agent import HostedAgent, Services
 from .agent_routes import inbox_router, instructions_router, outbox_router, status_router

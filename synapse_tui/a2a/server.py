@@ -22,8 +22,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.process_times import open_files_limit
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.process_times import open_files_limit
 
 from .agent import NO_SERVICES, HostedAgent, Services
 from .guard import App, Guard

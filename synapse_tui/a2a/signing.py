@@ -21,7 +21,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from enum import StrEnum
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 SENDER_HEADER = "X-Synapse-Sender"
 SIGNATURE_HEADER = "X-Synapse-Signature"

@@ -12,8 +12,8 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, ConfigDict
 
 from synapse_tui.agents.watch import DEFAULT_EVERY, DEFAULT_TIMES, WatchOrder, WatchReport
+from synapse_tui.core.model import USER, Sender
 from synapse_tui.messages.records import PushDelivery, PushProtocol, PushState, PushSubscription
-from synapse_tui.model import USER, Sender
 
 from .agent import HostedAgent
 from .context import Agent, Shared, VerifiedId, Wait, find_task, type_of, visitor_of, while_wanted

@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from synapse_tui.agents.delivery.incoming import Upload
-from synapse_tui.content import Artifact, Part, TaskMessage, artifact_id, is_deeper
-from synapse_tui.errors import MessageError
-from synapse_tui.model import DEFAULT_PRIORITY, Sender, Task, TaskState
+from synapse_tui.core.content import Artifact, Part, TaskMessage, artifact_id, is_deeper
+from synapse_tui.core.errors import MessageError
+from synapse_tui.core.model import DEFAULT_PRIORITY, Sender, Task, TaskState
 
 from .bodies import BodyFiles
 from .problems import HttpProblem

@@ -9,11 +9,9 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from synapse_tui.content import artifact_from_json, message_from_json, to_json
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import HandoverError
-from synapse_tui.messages.rows import entry_from
-from synapse_tui.model import (
+from synapse_tui.core.content import artifact_from_json, message_from_json, to_json
+from synapse_tui.core.errors import HandoverError
+from synapse_tui.core.model import (
     AgentSpec,
     DeliveryState,
     ExitStatus,
@@ -23,7 +21,9 @@ from synapse_tui.model import (
     Task,
     TaskState,
 )
+from synapse_tui.messages.rows import entry_from
 from synapse_tui.pty import Handle
+from synapse_tui.system.dataclass import dataclass
 from synapse_tui.terminal import ProgramStatus, ProgressChanged, PromptMark, TerminalEvent
 from synapse_tui.workspace import AgentHandover
 

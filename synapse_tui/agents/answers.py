@@ -9,7 +9,7 @@ from copy import copy
 from itertools import accumulate, chain, pairwise, takewhile
 from typing import Any
 
-from synapse_tui.content import Artifact
+from synapse_tui.core.content import Artifact
 
 from .composer import skeleton
 

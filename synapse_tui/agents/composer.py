@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 from synapse_tui.terminal.damage import DamageTracker
 
 from .composer_box import (

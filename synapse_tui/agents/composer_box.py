@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from synapse_tui.agents.profiles.profile import ComposerRules, PlaceholderStyle, ViModes
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 if TYPE_CHECKING:
     from synapse_tui.terminal import Style, Terminal

@@ -9,8 +9,8 @@ from dataclasses import field, replace
 from hashlib import blake2s
 from typing import TYPE_CHECKING, NamedTuple
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.language import join_rows
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import join_rows
 
 from .profiles.profile import DialogKind, DialogRule, key_bytes
 

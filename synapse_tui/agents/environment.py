@@ -12,11 +12,11 @@ from pathlib import Path
 from string import Template
 
 from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.core.errors import UnsafePath
 from synapse_tui.database.location import without_password
-from synapse_tui.errors import UnsafePath
-from synapse_tui.files import private_folder, read_own, write_private
-from synapse_tui.paths import UserPaths
 from synapse_tui.settings.schema import VARIABLE as DATABASE_VARIABLE
+from synapse_tui.system.files import private_folder, read_own, write_private
+from synapse_tui.system.paths import UserPaths
 
 _START_UP = """\
 # Written by synapse-tui, and read by bash as BASH_ENV: start-up files may have set PATH anew before.

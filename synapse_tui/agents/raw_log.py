@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.files import private_folder
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import private_folder
 
 DEFAULT_SIZE = (80, 24)  # columns and lines if the size was not recorded
 
@@ -141,7 +141,7 @@ class RawLog:
         self._size = DEFAULT_SIZE
         self._begun = False  # whether the current file of times has a `Begun` record
         self._anew = True  # whether a `Begun` record is due for the next process
-        from synapse_tui.disk_queue import DiskQueue  # noqa: PLC0415 - asyncio, which readers of logs do without
+        from synapse_tui.system.disk_queue import DiskQueue  # noqa: PLC0415 - asyncio, which readers of logs do without
 
         self._queue: DiskQueue[_Output] = DiskQueue(self._append, on_error=self._fail, on_room=self._note_gap)
 

@@ -10,9 +10,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from uuid import uuid4
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import AgentExited, TakesNoMessages
-from synapse_tui.events import (
+from synapse_tui.core.errors import AgentExited, TakesNoMessages
+from synapse_tui.core.events import (
     AgentBell,
     AgentProcessExited,
     AgentStateChanged,
@@ -22,16 +21,7 @@ from synapse_tui.events import (
     EventBus,
     Notice,
 )
-from synapse_tui.hooks import HookKind
-from synapse_tui.messages.changes import AnswerProgress
-from synapse_tui.messages.follow_ups import FollowUps
-from synapse_tui.messages.outbox import Outbox, OutboxControl
-from synapse_tui.messages.reasons import Reason
-from synapse_tui.messages.rows import entry_values
-from synapse_tui.messages.service import TaskService
-from synapse_tui.messages.tasks import Journal, TaskStore
-from synapse_tui.messages.text import check_size
-from synapse_tui.model import (
+from synapse_tui.core.model import (
     INFO_PRIORITY,
     INTERRUPT_PRIORITY,
     USER,
@@ -43,7 +33,17 @@ from synapse_tui.model import (
     StateReport,
     Task,
 )
+from synapse_tui.hooks import HookKind
+from synapse_tui.messages.changes import AnswerProgress
+from synapse_tui.messages.follow_ups import FollowUps
+from synapse_tui.messages.outbox import Outbox, OutboxControl
+from synapse_tui.messages.reasons import Reason
+from synapse_tui.messages.rows import entry_values
+from synapse_tui.messages.service import TaskService
+from synapse_tui.messages.tasks import Journal, TaskStore
+from synapse_tui.messages.text import check_size
 from synapse_tui.pty import Guardian, Handle, ReadScheduler
+from synapse_tui.system.dataclass import dataclass
 from synapse_tui.terminal import Bell, ClipboardSet, Notification, Terminal, TerminalEvent, TitleChanged
 from synapse_tui.terminal.dump import dump, dump_restored
 from synapse_tui.terminal.style import Rgb

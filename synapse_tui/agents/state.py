@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from synapse_tui.agents.composer import ComposerReader, ComposerReading, ScreenText
 from synapse_tui.agents.dialogs import DialogLog
 from synapse_tui.agents.profiles.profile import READY_DEBOUNCE, Profile, StateRule
-from synapse_tui.dataclass import dataclass
+from synapse_tui.core.model import AgentState, StateReport
 from synapse_tui.hooks import HookKind
-from synapse_tui.model import AgentState, StateReport
+from synapse_tui.system.dataclass import dataclass
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, PromptMark, TerminalEvent
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from synapse_tui.agents.profiles.profile import TranscriptLines, TranscriptRules
-from synapse_tui.content import Artifact
+from synapse_tui.core.content import Artifact
 
 from .answers import without_note
 from .composer import skeleton

@@ -13,10 +13,10 @@ from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import InvalidValue
+from synapse_tui.core.errors import InvalidValue
+from synapse_tui.core.model import USER, Sender
 from synapse_tui.messages.text import check_size
-from synapse_tui.model import USER, Sender
+from synapse_tui.system.dataclass import dataclass
 
 DEFAULT_EVERY = 60.0  # seconds that an agent must have been ready
 DEFAULT_TIMES = 5

@@ -19,9 +19,8 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import AgentExited, MessageError, NotWatched, SynapseError
-from synapse_tui.events import (
+from synapse_tui.core.errors import AgentExited, MessageError, NotWatched, SynapseError
+from synapse_tui.core.events import (
     AgentAdded,
     AgentProcessExited,
     AgentRemoved,
@@ -31,10 +30,7 @@ from synapse_tui.events import (
     TaskChanged,
     WatchChanged,
 )
-from synapse_tui.messages.outbox import BEING_TYPED, Outbox
-from synapse_tui.messages.reasons import Reason
-from synapse_tui.messages.tasks import TaskStore, is_asked
-from synapse_tui.model import (
+from synapse_tui.core.model import (
     AgentState,
     DeliveryState,
     MessageRequest,
@@ -44,6 +40,10 @@ from synapse_tui.model import (
     Task,
     TaskState,
 )
+from synapse_tui.messages.outbox import BEING_TYPED, Outbox
+from synapse_tui.messages.reasons import Reason
+from synapse_tui.messages.tasks import TaskStore, is_asked
+from synapse_tui.system.dataclass import dataclass
 
 from .answers import AnswerCollector
 from .console import Pulse

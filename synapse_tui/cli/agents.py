@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from synapse_tui.addresses import fold, identity_of, is_identity
-from synapse_tui.errors import AgentNotFound, SessionError, SynapseError
-from synapse_tui.language import tr
-from synapse_tui.paths import UserPaths, find_project, shipped_profiles, tilde
+from synapse_tui.core.addresses import fold, identity_of, is_identity
+from synapse_tui.core.errors import AgentNotFound, SessionError, SynapseError
+from synapse_tui.core.wording import state_word
 from synapse_tui.registry import Registry, RegistryEntry
-from synapse_tui.wording import state_word
+from synapse_tui.system.language import tr
+from synapse_tui.system.paths import UserPaths, find_project, shipped_profiles, tilde
 
 from .caller import Caller
 from .commands import Command, json_option
@@ -26,7 +26,7 @@ from .output import end_with, error_json, fail, note, plain, say, show, show_jso
 
 if TYPE_CHECKING:
     from synapse_tui.a2a.external.registry import ExternalAgent
-    from synapse_tui.model import AgentSpec
+    from synapse_tui.core.model import AgentSpec
     from synapse_tui.sessions.places import SessionPlace
     from synapse_tui.sessions.wire import Line
 
@@ -220,7 +220,7 @@ def check_profiles(specs: Sequence[AgentSpec], project: Path, paths: UserPaths) 
     if not named:
         return  # the host checks whether they are usable
     from synapse_tui.agents.profiles.finding import load_profiles
-    from synapse_tui.trust import TrustStore
+    from synapse_tui.system.trust import TrustStore
 
     folder = project / ".synapse" / "profiles"
     profiles = load_profiles(shipped_profiles(), paths.profiles, folder, trust=TrustStore(paths.trusted))

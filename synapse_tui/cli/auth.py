@@ -11,14 +11,14 @@ from typing import Any
 
 import click
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import ConfigError, InvalidValue
-from synapse_tui.files import check_safe, private_folder
-from synapse_tui.language import tr
-from synapse_tui.model import INTERRUPT_PRIORITY
+from synapse_tui.core.errors import ConfigError, InvalidValue
+from synapse_tui.core.model import INTERRUPT_PRIORITY
 from synapse_tui.settings import load_settings
 from synapse_tui.settings.files import SettingsFile, turn_at
 from synapse_tui.settings.keys import DEFAULT_CEILING, ApiKey, digest_of, read_keys
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import check_safe, private_folder
+from synapse_tui.system.language import tr
 
 from .caller import Caller
 from .commands import CommandGroup, json_option

@@ -11,13 +11,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from synapse_tui.addresses import Address, fold, is_identity, parse_agent_id, receivers, resolve
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import AgentExited, AgentNotFound, InvalidValue
-from synapse_tui.model import USER, Sender
-from synapse_tui.paths import UserPaths, find_project
-from synapse_tui.process_times import is_alive, pid_namespace
+from synapse_tui.core.addresses import Address, fold, is_identity, parse_agent_id, receivers, resolve
+from synapse_tui.core.errors import AgentExited, AgentNotFound, InvalidValue
+from synapse_tui.core.model import USER, Sender
 from synapse_tui.registry import Registry, RegistryEntry, is_live
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.paths import UserPaths, find_project
+from synapse_tui.system.process_times import is_alive, pid_namespace
 
 if TYPE_CHECKING:
     from synapse_tui.a2a.client import Client

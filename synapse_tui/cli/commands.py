@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
-from synapse_tui.language import breakable, language, last_break, tr
+from synapse_tui.system.language import breakable, language, last_break, tr
 
 from .output import cells, want_json
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import click
 
-from synapse_tui.errors import SynapseError
+from synapse_tui.core.errors import SynapseError
 
 from .commands import Command
 from .output import show
@@ -133,8 +133,8 @@ def offering(source: Source) -> Completer:
 
 
 def _agents() -> Iterable[tuple[str, str]]:
-    from synapse_tui.addresses import forms_of
-    from synapse_tui.wording import state_word
+    from synapse_tui.core.addresses import forms_of
+    from synapse_tui.core.wording import state_word
 
     from .caller import Caller
 
@@ -209,7 +209,7 @@ def _known_to_shell(kind: str) -> Completer:
 
 
 def _teams() -> Iterable[tuple[str, str]]:
-    from synapse_tui.paths import UserPaths, find_project
+    from synapse_tui.system.paths import UserPaths, find_project
     from synapse_tui.teams.files import Teams
 
     teams = Teams(find_project(Path.cwd()), UserPaths.of_environment())

@@ -10,14 +10,14 @@ from types import MappingProxyType
 
 import click
 
-from synapse_tui.errors import ConfigError
-from synapse_tui.files import read_advice, read_regular
-from synapse_tui.language import tr
-from synapse_tui.paths import find_project
+from synapse_tui.core.errors import ConfigError
 from synapse_tui.settings import Setting, Settings, load_settings
 from synapse_tui.settings.files import Layer, SettingsFile, SettingsFiles, check_place, in_order, parse, shown
 from synapse_tui.settings.layers import check_file
-from synapse_tui.trust import TrustStore
+from synapse_tui.system.files import read_advice, read_regular
+from synapse_tui.system.language import tr
+from synapse_tui.system.paths import find_project
+from synapse_tui.system.trust import TrustStore
 
 from .caller import Caller
 from .commands import CommandGroup, json_option, one_of

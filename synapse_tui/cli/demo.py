@@ -40,7 +40,7 @@ def demo_command(*, tour: bool) -> None:
       synapse-tui demo
       synapse-tui demo --tour
     """
-    from synapse_tui.model import DEMO_AGENTS
+    from synapse_tui.core.model import DEMO_AGENTS
     from synapse_tui.screens.demo import PLAYERS
 
     from .foreground import run
@@ -60,7 +60,7 @@ def scratch_project() -> Iterator[Path]:
 
     The agents there speak the language of this process.
     """
-    from synapse_tui.language import language
+    from synapse_tui.system.language import language
 
     look = {**_look(), "language": language()}
     before = dict(os.environ)
@@ -96,7 +96,7 @@ def scratch_project() -> Iterator[Path]:
 
 def _profile() -> str:
     """Return the profile of the scripted agent with the ports of the demo."""
-    from synapse_tui.paths import shipped_profiles
+    from synapse_tui.system.paths import shipped_profiles
 
     text = (shipped_profiles() / "dummy.yaml").read_text(encoding="utf-8")
     return re.sub(r"(?m)^ports:.*$", "ports: {}-{}".format(*PORTS), text)
@@ -104,8 +104,8 @@ def _profile() -> str:
 
 def _look() -> dict[str, object]:
     """Return the user's colours and keys; the demo shows the hints for them."""
-    from synapse_tui.files import read_regular
-    from synapse_tui.paths import UserPaths
+    from synapse_tui.system.files import read_regular
+    from synapse_tui.system.paths import UserPaths
 
     with contextlib.suppress(OSError, ValueError):
         settings = json.loads(read_regular(UserPaths.of_environment().settings))

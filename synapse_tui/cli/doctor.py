@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from synapse_tui.core.errors import InvalidValue
 from synapse_tui.doctor.report import Advice, DoctorReport, Outcome, Result
-from synapse_tui.errors import InvalidValue
-from synapse_tui.language import tr
-from synapse_tui.paths import UserPaths, find_project
+from synapse_tui.system.language import tr
+from synapse_tui.system.paths import UserPaths, find_project
 
 from .commands import Command, json_option, stacked
 from .completion import complete_profiles
@@ -158,7 +158,7 @@ def is_profile(path: Path) -> bool:
 
 
 def check_installed(profiles: Sequence[Profile]) -> None:
-    from synapse_tui.errors import CommandNotFound
+    from synapse_tui.core.errors import CommandNotFound
     from synapse_tui.pty.spawn import find_command
 
     for profile in profiles:

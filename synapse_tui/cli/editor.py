@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from synapse_tui.errors import ConfigError, ProfileError
-from synapse_tui.files import private_folder, write_advice, write_private
-from synapse_tui.paths import UserPaths
+from synapse_tui.core.errors import ConfigError, ProfileError
+from synapse_tui.system.files import private_folder, write_advice, write_private
+from synapse_tui.system.paths import UserPaths
 
 from .output import confirm, note
 

@@ -18,10 +18,10 @@ from synapse_tui.a2a.external.registry import (
     external_address,
     read_header,
 )
-from synapse_tui.errors import PeerRefused, PeerSilent, PeerUnreachable, SynapseError
-from synapse_tui.language import tr
-from synapse_tui.model import Task, TaskState
-from synapse_tui.wording import moment_of
+from synapse_tui.core.errors import PeerRefused, PeerSilent, PeerUnreachable, SynapseError
+from synapse_tui.core.model import Task, TaskState
+from synapse_tui.core.wording import moment_of
+from synapse_tui.system.language import tr
 
 from .caller import Caller
 from .commands import CommandGroup, TextCommand, json_option

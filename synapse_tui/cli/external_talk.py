@@ -15,13 +15,13 @@ from synapse_tui.a2a.external.conversation import remote_id
 from synapse_tui.a2a.external.registry import ExternalAgent, ExternalStore
 from synapse_tui.a2a.external.service import ExternalAgents
 from synapse_tui.a2a.external.store import ConversationStore
-from synapse_tui.errors import ConfigError
-from synapse_tui.events import EventBus
+from synapse_tui.core.errors import ConfigError
+from synapse_tui.core.events import EventBus
+from synapse_tui.core.model import USER, TaskState
+from synapse_tui.core.wording import standing_words
 from synapse_tui.messages.history import History
-from synapse_tui.model import USER, TaskState
-from synapse_tui.paths import find_project
-from synapse_tui.process_times import is_alive, process_name
-from synapse_tui.wording import standing_words
+from synapse_tui.system.paths import find_project
+from synapse_tui.system.process_times import is_alive, process_name
 
 from .caller import Caller
 from .output import note

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from synapse_tui.addresses import ALL, fold, parse_agent_id
-from synapse_tui.errors import AddressError, AgentExited, AgentNotFound, HistoryError, InvalidValue
-from synapse_tui.files import write_advice
-from synapse_tui.model import USER
-from synapse_tui.paths import make_project_folder
+from synapse_tui.core.addresses import ALL, fold, parse_agent_id
+from synapse_tui.core.errors import AddressError, AgentExited, AgentNotFound, HistoryError, InvalidValue
+from synapse_tui.core.model import USER
+from synapse_tui.core.wording import moment, since
 from synapse_tui.safety.locks import ChangeType, FileKeys, Holder, Lock, Modification, ModificationQuery
-from synapse_tui.wording import moment, since
+from synapse_tui.system.files import write_advice
+from synapse_tui.system.paths import make_project_folder
 
 from .caller import Caller
 from .commands import CommandGroup, Function, json_option, limit_option

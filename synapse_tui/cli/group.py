@@ -149,7 +149,7 @@ def profile_names() -> list[str]:
     """Return the names of all profile files, without reading them."""
     from pathlib import Path
 
-    from synapse_tui.paths import UserPaths, find_project, shipped_profiles
+    from synapse_tui.system.paths import UserPaths, find_project, shipped_profiles
 
     folders = (
         shipped_profiles(),

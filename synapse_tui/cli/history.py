@@ -13,11 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from synapse_tui.errors import InvalidValue, SynapseError
-from synapse_tui.language import name_list, tr
+from synapse_tui.core.errors import InvalidValue, SynapseError
+from synapse_tui.core.model import USER, TaskState
+from synapse_tui.core.wording import (
+    YOU,
+    called,
+    duration,
+    moment,
+    standing,
+    standing_words,
+    step_words,
+    task_word,
+)
 from synapse_tui.messages.export import FORMATS, json_of, write
-from synapse_tui.model import USER, TaskState
-from synapse_tui.wording import YOU, called, duration, moment, standing, standing_words, step_words, task_word
+from synapse_tui.system.language import name_list, tr
 
 from .caller import Caller
 from .commands import CommandGroup, json_option, limit_option, stacked

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from synapse_tui.errors import ConfigError, InvalidValue
+from synapse_tui.core.errors import ConfigError, InvalidValue
 from synapse_tui.hooks import Dialect, client
-from synapse_tui.paths import UserPaths
+from synapse_tui.system.paths import UserPaths
 
 from .commands import Command, CommandGroup, json_option
 from .completion import offering

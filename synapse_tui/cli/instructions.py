@@ -11,10 +11,10 @@ from typing import Any
 import click
 
 from synapse_tui.a2a import calls
-from synapse_tui.addresses import Address
-from synapse_tui.errors import InvalidValue
-from synapse_tui.model import TaskState
-from synapse_tui.wording import standing
+from synapse_tui.core.addresses import Address
+from synapse_tui.core.errors import InvalidValue
+from synapse_tui.core.model import TaskState
+from synapse_tui.core.wording import standing
 
 from .caller import Caller
 from .commands import CommandGroup, json_option
@@ -90,9 +90,9 @@ def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
     from synapse_tui.agents.environment import installed_command
     from synapse_tui.agents.profiles.finding import load_profiles
     from synapse_tui.instructions import InstructionTexts, TextFolders, compose, placeholders
-    from synapse_tui.paths import shipped_profiles
     from synapse_tui.settings import load_settings
-    from synapse_tui.trust import TrustStore
+    from synapse_tui.system.paths import shipped_profiles
+    from synapse_tui.system.trust import TrustStore
 
     records = caller.registry.list()
     project = Path(caller.project_of(records))

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from synapse_tui.addresses import fold, parse_agent_id
-from synapse_tui.errors import AgentNotFound, InvalidValue, SynapseError
-from synapse_tui.paths import shipped_profiles
+from synapse_tui.core.addresses import fold, parse_agent_id
+from synapse_tui.core.errors import AgentNotFound, InvalidValue, SynapseError
 from synapse_tui.recording.log_reader import LogCast, LogItem, Output, follow_log, read_log
+from synapse_tui.system.paths import shipped_profiles
 
 from .caller import Caller
 from .commands import Command, json_option

@@ -14,10 +14,8 @@ import click
 
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.calls import PeerTask
-from synapse_tui.addresses import ALL, Address, fold
-from synapse_tui.database.location import Location, location_of
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import (
+from synapse_tui.core.addresses import ALL, Address, fold
+from synapse_tui.core.errors import (
     AgentExited,
     AgentNotFound,
     HistoryError,
@@ -27,9 +25,11 @@ from synapse_tui.errors import (
     SynapseError,
     TaskNotFound,
 )
-from synapse_tui.language import tr
-from synapse_tui.model import Parked
-from synapse_tui.wording import called, standing_words
+from synapse_tui.core.model import Parked
+from synapse_tui.core.wording import called, standing_words
+from synapse_tui.database.location import Location, location_of
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
 
 from .caller import Caller
 from .commands import Command, did_you_mean, json_option

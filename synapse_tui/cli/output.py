@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from synapse_tui import content, errors
-from synapse_tui.language import tr
+from synapse_tui.core import content, errors
+from synapse_tui.system.language import tr
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from synapse_tui.paths import UserPaths
+    from synapse_tui.system.paths import UserPaths
 
 _JSON = "synapse.json"
 _GAP = "  "
@@ -350,7 +350,7 @@ def begin_log(name: str, words: Sequence[str]) -> Callable[[int], None]:
     """
     try:
         if _may_log():
-            from synapse_tui.paths import UserPaths
+            from synapse_tui.system.paths import UserPaths
 
             return _begin_log(UserPaths.of_environment(), name, words)
     except (OSError, errors.SynapseError):
@@ -362,7 +362,7 @@ def _may_log() -> bool:
     # Most commands need not import the settings, so search the file for the key first.
     if _LOG_VARIABLE in os.environ:
         return True
-    from synapse_tui.files import read_regular
+    from synapse_tui.system.files import read_regular
 
     try:
         content = read_regular(os.path.expanduser("~/.synapse/settings.json"))  # noqa: PTH111
@@ -400,7 +400,7 @@ def _begin_log(paths: UserPaths, name: str, words: Sequence[str]) -> Callable[[i
 
 
 def _open_log(folder: Path) -> Path:
-    from synapse_tui.files import private_folder
+    from synapse_tui.system.files import private_folder
 
     path = private_folder(folder) / LOG_NAME
     with contextlib.suppress(FileNotFoundError):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import ConfigError, ProfileError
-from synapse_tui.files import read_regular
-from synapse_tui.paths import UserPaths, find_project, shipped_profiles
+from synapse_tui.core.errors import ConfigError, ProfileError
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import read_regular
+from synapse_tui.system.paths import UserPaths, find_project, shipped_profiles
 
 from .commands import CommandGroup, json_option
 from .completion import complete_profiles
@@ -322,7 +322,7 @@ def new_command(
 
 def _profiles(*, project: bool = True) -> ProfileSet:
     from synapse_tui.agents.profiles.finding import load_profiles
-    from synapse_tui.trust import TrustStore
+    from synapse_tui.system.trust import TrustStore
 
     paths = UserPaths.of_environment()
     paths.check()

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import ConfigError, InvalidValue
-from synapse_tui.files import private_folder, read_regular, write_advice, write_private
-from synapse_tui.language import tr
-from synapse_tui.paths import IGNORED, find_project, make_project_folder
+from synapse_tui.core.errors import ConfigError, InvalidValue
 from synapse_tui.settings import SCHEMA
 from synapse_tui.settings.files import agents_may_not, parse
 from synapse_tui.settings.layers import check_file, entries_of
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import private_folder, read_regular, write_advice, write_private
+from synapse_tui.system.language import tr
+from synapse_tui.system.paths import IGNORED, find_project, make_project_folder
 
 from .caller import Caller
 from .commands import Command, json_option, one_of
 from .output import confirm, is_interactive, note, plain, show, show_json, show_table
 
 if TYPE_CHECKING:
-    from synapse_tui.trust import TrustStore, UntrustedFile
+    from synapse_tui.system.trust import TrustStore, UntrustedFile
 
 SETTINGS = "settings.json"
 EMPTY = b"{}\n"
@@ -154,7 +154,7 @@ class Scaffold:
                 self._trust(step)
 
     def _trust(self, step: FileAction) -> None:
-        from synapse_tui.trust import TrustStore
+        from synapse_tui.system.trust import TrustStore
 
         if self.caller.acting_agent:
             note("synapse: they have no effect until the user trusts them (synapse trust, or in synapse-tui)")
@@ -292,7 +292,7 @@ def trust_command(files: tuple[str, ...], *, only_list: bool, agreed: bool, as_j
       synapse trust .synapse/delegate.md --yes
     """
     from synapse_tui.daemon.project import ProjectFiles
-    from synapse_tui.trust import TrustStore
+    from synapse_tui.system.trust import TrustStore
 
     caller = Caller.of()
     if caller.acting_agent and not only_list:

@@ -16,9 +16,8 @@ import click
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.calls import NO_CONTENTS, PeerTask
 from synapse_tui.a2a.client import Client
-from synapse_tui.content import Part
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import (
+from synapse_tui.core.content import Part
+from synapse_tui.core.errors import (
     AddressError,
     AmbiguousAddress,
     InvalidValue,
@@ -29,9 +28,10 @@ from synapse_tui.errors import (
     SynapseError,
     TaskNotFound,
 )
-from synapse_tui.language import tr
-from synapse_tui.model import Reply, TaskState
-from synapse_tui.wording import task_word
+from synapse_tui.core.model import Reply, TaskState
+from synapse_tui.core.wording import task_word
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
 
 from .caller import Caller
 from .commands import DefaultedOption, TextCommand, json_option

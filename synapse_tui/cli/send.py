@@ -12,8 +12,8 @@ import click
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.a2a.client import Client
-from synapse_tui.addresses import ALL, Address
-from synapse_tui.errors import AgentNotFound, PeerRefused, PeerUnreachable, SynapseError, TaskNotFound
+from synapse_tui.core.addresses import ALL, Address
+from synapse_tui.core.errors import AgentNotFound, PeerRefused, PeerUnreachable, SynapseError, TaskNotFound
 
 from .caller import Caller
 from .commands import Command, TextCommand, json_option
@@ -200,7 +200,7 @@ def _show_one_or_all(values: list[dict[str, object]]) -> None:
 def _pick_for(caller: Caller, text: str) -> tuple[PickedRule, TextFile]:
     from synapse_tui.instructions import load_rules
     from synapse_tui.instructions.compose import TextFolders
-    from synapse_tui.trust import TrustStore
+    from synapse_tui.system.trust import TrustStore
 
     trust = TrustStore(caller.paths.trusted)
     loaded = load_rules(TextFolders(Path(caller.project) / ".synapse", caller.paths.synapse, trust.trusts))

@@ -16,10 +16,8 @@ import click
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.a2a.client import Client
-from synapse_tui.addresses import Address
-from synapse_tui.backoff import Backoff
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import (
+from synapse_tui.core.addresses import Address
+from synapse_tui.core.errors import (
     AgentExited,
     InvalidValue,
     MessageError,
@@ -31,9 +29,7 @@ from synapse_tui.errors import (
     SynapseError,
     TaskNotFound,
 )
-from synapse_tui.language import tr
-from synapse_tui.messages.reasons import Reason
-from synapse_tui.model import (
+from synapse_tui.core.model import (
     ANSWER_WANTED,
     DEFAULT_PRIORITY,
     MAX_MESSAGE_BYTES,
@@ -42,8 +38,12 @@ from synapse_tui.model import (
     TaskState,
     check_priority,
 )
+from synapse_tui.core.wording import standing, standing_words
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.registry import is_live
-from synapse_tui.wording import standing, standing_words
+from synapse_tui.system.backoff import Backoff
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
 
 from .caller import Caller
 from .commands import Function, one_of, stacked
@@ -165,9 +165,9 @@ def waits(flow: str, response: bool | None) -> bool:
 
 def flow_of(caller: Caller) -> str:
     """Return the setting `a2a.flow`; problems with the settings are printed on stderr."""
-    from synapse_tui.paths import find_project
     from synapse_tui.settings import load_settings
-    from synapse_tui.trust import TrustStore
+    from synapse_tui.system.paths import find_project
+    from synapse_tui.system.trust import TrustStore
 
     settings = load_settings(
         find_project(caller.folder),

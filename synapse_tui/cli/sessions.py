@@ -20,11 +20,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from synapse_tui import __version__
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import ConfigError, SessionError, SessionNotFound, SynapseError, TerminalUnfit
-from synapse_tui.language import name_list, tr
-from synapse_tui.model import AgentSpec
-from synapse_tui.paths import UserPaths, find_project
+from synapse_tui.core.errors import ConfigError, SessionError, SessionNotFound, SynapseError, TerminalUnfit
+from synapse_tui.core.model import AgentSpec
+from synapse_tui.core.wording import state_word
 from synapse_tui.sessions.client import (
     Ended,
     HostSilent,
@@ -41,7 +39,9 @@ from synapse_tui.sessions.client import (
 )
 from synapse_tui.sessions.places import SessionPlace, home_key, place_of, socket_home, sockets_folder
 from synapse_tui.sessions.wire import VERSION, Line, spec_to_json
-from synapse_tui.wording import state_word
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import name_list, tr
+from synapse_tui.system.paths import UserPaths, find_project
 
 from .commands import Command, json_option
 from .completion import offering

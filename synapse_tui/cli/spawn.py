@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from synapse_tui.agents.profiles.programs import parse_spec
-from synapse_tui.model import DEFAULT_PRIORITY
-from synapse_tui.paths import find_project
+from synapse_tui.core.model import DEFAULT_PRIORITY
 from synapse_tui.sessions.client import remote_error
 from synapse_tui.sessions.places import SessionPlace
+from synapse_tui.system.paths import find_project
 
 from .agents import check_profiles, open_in_session
 from .caller import Caller

@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from synapse_tui.a2a import calls
-from synapse_tui.addresses import Address
-from synapse_tui.errors import SynapseError
-from synapse_tui.language import name_list, tr
-from synapse_tui.wording import duration, moment, since, state_word, time_of
+from synapse_tui.core.addresses import Address
+from synapse_tui.core.errors import SynapseError
+from synapse_tui.core.wording import duration, moment, since, state_word, time_of
+from synapse_tui.system.language import name_list, tr
 
 from .caller import Caller
 from .commands import Command, json_option

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from synapse_tui.errors import ConfigError, SessionError, SynapseError
-from synapse_tui.files import write_advice
-from synapse_tui.language import name_list, tr
-from synapse_tui.model import AgentSpec
-from synapse_tui.paths import UserPaths, find_project, tilde
+from synapse_tui.core.errors import ConfigError, SessionError, SynapseError
+from synapse_tui.core.model import AgentSpec
+from synapse_tui.system.files import write_advice
+from synapse_tui.system.language import name_list, tr
+from synapse_tui.system.paths import UserPaths, find_project, tilde
 
 from .caller import Caller
 from .commands import CommandGroup, json_option
@@ -205,7 +205,7 @@ def _described(team: Team, project: Path) -> list[dict[str, Any]]:
 
 
 def _agent(spec: AgentSpec, profiles: ProfileSet) -> dict[str, Any]:
-    from synapse_tui.errors import CommandNotFound
+    from synapse_tui.core.errors import CommandNotFound
     from synapse_tui.pty.spawn import check_folder, find_command
 
     folder, words, problem = spec.cwd or Path(), list[str](), ""

@@ -15,8 +15,8 @@ import click
 
 from synapse_tui import __version__
 from synapse_tui.agents.profiles.programs import command_spec, parse_agent, place_text
-from synapse_tui.errors import ConfigError
-from synapse_tui.model import LAYOUTS, AgentSpec
+from synapse_tui.core.errors import ConfigError
+from synapse_tui.core.model import LAYOUTS, AgentSpec
 
 from .commands import Command
 from .completion import complete_folders, complete_started, complete_teams
@@ -146,7 +146,7 @@ def _attach(
     record: Path | None,
     overwrite: bool,
 ) -> None:
-    from synapse_tui.paths import find_project
+    from synapse_tui.system.paths import find_project
 
     from .sessions import attach_terminal, session_place
 

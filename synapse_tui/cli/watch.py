@@ -12,10 +12,10 @@ import click
 
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.client import Client
-from synapse_tui.addresses import Address
 from synapse_tui.agents.watch import WatchOrder, check_order
-from synapse_tui.errors import AgentExited, InvalidValue, PeerRefused, PeerUnreachable, SynapseError
-from synapse_tui.language import tr
+from synapse_tui.core.addresses import Address
+from synapse_tui.core.errors import AgentExited, InvalidValue, PeerRefused, PeerUnreachable, SynapseError
+from synapse_tui.system.language import tr
 
 from .caller import Caller
 from .commands import Command, DefaultedOption, json_option

@@ -10,8 +10,8 @@ import click
 
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.calls import Call
-from synapse_tui.errors import InvalidValue
-from synapse_tui.language import tr
+from synapse_tui.core.errors import InvalidValue
+from synapse_tui.system.language import tr
 
 from .caller import Caller
 from .commands import CommandGroup, json_option, limit_option

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from synapse_tui.errors import InvalidValue, WorktreeError
+from synapse_tui.core.errors import InvalidValue, WorktreeError
+from synapse_tui.core.wording import duration
 from synapse_tui.git_changes import FolderChange, parse_numstat
-from synapse_tui.language import tr
-from synapse_tui.paths import tilde
-from synapse_tui.wording import duration
+from synapse_tui.system.language import tr
+from synapse_tui.system.paths import tilde
 
 from .caller import Caller
 from .commands import CommandGroup, json_option
@@ -113,7 +113,7 @@ def setup_command(*, agent: str, as_json: bool) -> None:
 
 
 def _set_up(repository: Repository, tree: Worktree) -> SetUp:
-    from synapse_tui.trust import TrustStore
+    from synapse_tui.system.trust import TrustStore
     from synapse_tui.worktrees.setup import set_up
 
     caller = Caller.of()

@@ -3,7 +3,7 @@
 import gc
 
 # Imported objects never become garbage, and collecting would take a tenth of the time to the first frame.
-# `synapse_tui.collector` takes over later.
+# `synapse_tui.system.collector` takes over later.
 gc.disable()
 
 from .process import main  # noqa: E402

@@ -11,10 +11,10 @@ import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from synapse_tui.errors import SessionError
-from synapse_tui.files import make_folder
+from synapse_tui.core.errors import SessionError
 from synapse_tui.sessions.client import ask, connect_at_once, locked, request
 from synapse_tui.sessions.places import SessionPlace, sockets_folder
+from synapse_tui.system.files import make_folder
 
 log = logging.getLogger(__name__)
 

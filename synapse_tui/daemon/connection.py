@@ -10,8 +10,8 @@ import socket
 from collections.abc import Callable, Mapping
 
 from synapse_tui import __version__
+from synapse_tui.core.errors import SessionError, SynapseError
 from synapse_tui.driver import LinkOptions, TerminalLink
-from synapse_tui.errors import SessionError, SynapseError
 from synapse_tui.sessions.wire import (
     VERSION,
     Line,

@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from synapse_tui import __version__
-from synapse_tui.collector import Collector
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import SynapseError
+from synapse_tui.core.errors import SynapseError
 from synapse_tui.host import Host
-from synapse_tui.language import LOCALE
-from synapse_tui.paths import UserPaths
-from synapse_tui.process_times import restrict_umask
+from synapse_tui.system.collector import Collector
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import LOCALE
+from synapse_tui.system.paths import UserPaths
+from synapse_tui.system.process_times import restrict_umask
 from synapse_tui.workspace import Handover, SavedAgent, SavedView, WorkspaceStore
 
 from .claim import SessionClaim

@@ -15,10 +15,10 @@ from typing import Any
 
 from synapse_tui import __version__
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.content import plain
-from synapse_tui.errors import ConfigError, SessionError, SpawnError, SynapseError
+from synapse_tui.core.content import plain
+from synapse_tui.core.errors import ConfigError, SessionError, SpawnError, SynapseError
+from synapse_tui.core.model import AgentSpec
 from synapse_tui.host import Host
-from synapse_tui.model import AgentSpec
 from synapse_tui.sessions.wire import Line, close_all, spec_from_json, spec_to_json
 
 from .claim import SessionClaim

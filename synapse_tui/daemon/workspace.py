@@ -14,12 +14,12 @@ from pathlib import Path
 
 from synapse_tui.agents.console import Past
 from synapse_tui.agents.session import AgentSession, resumed_spec, saved_agent
-from synapse_tui.errors import SynapseError
-from synapse_tui.events import AgentAdded, AgentInstructed, AgentRemoved, AgentRenamed, Notice
+from synapse_tui.core.errors import SynapseError
+from synapse_tui.core.events import AgentAdded, AgentInstructed, AgentRemoved, AgentRenamed, Notice
+from synapse_tui.core.model import AgentSpec
 from synapse_tui.host import Host
-from synapse_tui.model import AgentSpec
-from synapse_tui.paths import tilde
 from synapse_tui.screens.questions import NotStarted, RestoreOffer
+from synapse_tui.system.paths import tilde
 from synapse_tui.terminal import Terminal, capture_history
 from synapse_tui.widgets.fit import shorten
 from synapse_tui.widgets.text import one_line

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.paths import UserPaths
-from synapse_tui.process_times import machine_name
 from synapse_tui.settings.schema import VARIABLE, problem_of
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.paths import UserPaths
+from synapse_tui.system.process_times import machine_name
 
 SETTING = f"env.{VARIABLE}"
 BUSY = 10.0

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.files import read_regular
 from synapse_tui.safety.locks import FileKeys
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import read_regular
 
 from .location import Location, TeamDatabase
 

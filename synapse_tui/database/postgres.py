@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm.exc import StaleDataError
 from sqlmodel import Session, SQLModel, create_engine
 
-from synapse_tui.errors import HistoryError
+from synapse_tui.core.errors import HistoryError
 from synapse_tui.settings.schema import VARIABLE
 
 from .backend import Clock

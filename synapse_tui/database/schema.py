@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import HistoryError
+from synapse_tui.core.errors import HistoryError
+from synapse_tui.system.dataclass import dataclass
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -17,8 +17,8 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session, SQLModel, create_engine
 
-from synapse_tui.errors import HistoryError
-from synapse_tui.files import close_folder, make_folder
+from synapse_tui.core.errors import HistoryError
+from synapse_tui.system.files import close_folder, make_folder
 
 from .backend import READS, Clock
 from .location import BUSY

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 
 from synapse_tui.agents.profiles.profile import Profile, key_names
-from synapse_tui.dataclass import dataclass
-from synapse_tui.model import AgentState, DeliveryState, ExitStatus, Task, TaskState
+from synapse_tui.core.model import AgentState, DeliveryState, ExitStatus, Task, TaskState
+from synapse_tui.system.dataclass import dataclass
 
 from .examination import Examination, RuleUse, Sample, Seen
 from .report import (

@@ -26,11 +26,11 @@ from synapse_tui.agents.profiles.reader import filled
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.agents.state import Signals, decide
 from synapse_tui.agents.transcript import read_answer, read_prompts
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import InvalidValue
-from synapse_tui.events import AgentStateChanged, Event, EventBus
+from synapse_tui.core.errors import InvalidValue
+from synapse_tui.core.events import AgentStateChanged, Event, EventBus
+from synapse_tui.core.model import AgentState, DeliveryState, MessageRequest, Sender, Task, TaskState
 from synapse_tui.host import Host
-from synapse_tui.model import AgentState, DeliveryState, MessageRequest, Sender, Task, TaskState
+from synapse_tui.system.dataclass import dataclass
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged
 
 PERIOD = 0.1  # Seconds between two samples

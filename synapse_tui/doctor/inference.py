@@ -23,7 +23,7 @@ from synapse_tui.agents.dialogs import find_choices
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.profiles.reader import read_profile
 from synapse_tui.agents.profiles.writer import Plain, block
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 from synapse_tui.terminal import Terminal
 from synapse_tui.terminal.dump import dump
 

@@ -22,9 +22,9 @@ from synapse_tui.agents.delivery.typist import TICKS
 from synapse_tui.agents.profiles.profile import key_bytes, key_names
 from synapse_tui.agents.profiles.reader import filled
 from synapse_tui.agents.profiles.writer import Plain, block
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import SynapseError
-from synapse_tui.paths import UserPaths
+from synapse_tui.core.errors import SynapseError
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.paths import UserPaths
 from synapse_tui.terminal import ProgramStatus, ProgressChanged
 from synapse_tui.terminal.input import encode_paste
 

@@ -9,8 +9,8 @@ from dataclasses import asdict, field
 from enum import StrEnum
 from typing import Any
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.model import AgentState
+from synapse_tui.core.model import AgentState
+from synapse_tui.system.dataclass import dataclass
 
 from .examination import Sample
 

@@ -15,13 +15,13 @@ from pathlib import Path
 
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import AgentExited, FolderUnusable, InvalidValue
-from synapse_tui.files import private_folder
+from synapse_tui.core.errors import AgentExited, FolderUnusable, InvalidValue
+from synapse_tui.core.model import AgentSpec
 from synapse_tui.host import Host
-from synapse_tui.model import AgentSpec
-from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import private_folder
+from synapse_tui.system.paths import UserPaths
 
 from .checks import blocked, interrupt, leave, reply, signals, start, working
 from .examination import Examination, Prompts

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from synapse_tui.agents.answers import after_echo
 from synapse_tui.agents.delivery.gate import DIALOGS
 from synapse_tui.agents.profiles.profile import Profile, key_names
+from synapse_tui.core.model import AgentState, TaskState
 from synapse_tui.messages.reasons import Reason
-from synapse_tui.model import AgentState, TaskState
 
 from .examination import Examination, Seen, lengthened
 from .report import (

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 from .outer import Handshake, OuterTerminal, Reaction
 from .tokenizer import ReplyToken, Token, Tokenizer

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Final
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 from synapse_tui.terminal.input import (
     KITTY_ALL_KEYS,
     KITTY_ALTERNATE_KEYS,

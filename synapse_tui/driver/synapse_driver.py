@@ -21,7 +21,7 @@ from textual.driver import Driver
 from textual.geometry import Size
 from textual.message import Message
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 from .events import (
     OuterTerminalChanged,

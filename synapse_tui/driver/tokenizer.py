@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 from synapse_tui.terminal.input import (
     CURSOR_FINALS,
     FUNCTION_FINALS,

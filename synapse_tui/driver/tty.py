@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import TerminalUnfit
+from synapse_tui.core.errors import TerminalUnfit
+from synapse_tui.system.dataclass import dataclass
 
 LIMIT: Final = 256 * 1024  # bytes that may be queued for the terminal; a write beyond is dropped whole
 _CHUNK: Final = 64 * 1024

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from synapse_tui import __version__
-from synapse_tui.language import tr
+from synapse_tui.system.language import tr
 
 from .composer import DummyComposer
 from .parts import PARTS, invitation

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.language import tr
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
 
 from .script import DIRECTIVE, SENDER, Directive
 

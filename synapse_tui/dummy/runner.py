@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Literal
 
-from synapse_tui.language import tr
+from synapse_tui.system.language import tr
 
 from .parts import PARTS
 from .screen import Block, Frame

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Literal
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.language import tr
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
 
 from .composer import DummyComposer
 from .script import ScriptedDialog

@@ -7,8 +7,8 @@ import re
 from dataclasses import field
 from typing import Literal
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.language import tr
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
 
 Kind = Literal["permission", "question"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from synapse_tui.language import CLOSING
+from synapse_tui.system.language import CLOSING
 
 _CONTROLS = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]P^_X].*?(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]", re.DOTALL

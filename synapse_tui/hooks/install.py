@@ -21,9 +21,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import ConfigError
-from synapse_tui.files import (
+from synapse_tui.core.errors import ConfigError
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import (
     LARGEST,
     check_safe,
     make_folder,

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.files import private_folder, read_own, write_private
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import private_folder, read_own, write_private
 
 from . import client
 from .dialects import Dialect

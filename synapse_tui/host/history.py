@@ -16,13 +16,14 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
-from synapse_tui.addresses import agent_id_for
 from synapse_tui.agents.delivery.incoming import remove_old
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.core.addresses import agent_id_for
+from synapse_tui.core.errors import HistoryError, InvalidValue, SynapseError
+from synapse_tui.core.events import EventBus, Notice, TaskChanged
+from synapse_tui.core.model import Parked, ReplyState
 from synapse_tui.database.location import Location, patience_with
 from synapse_tui.database.naming import naming_of
-from synapse_tui.errors import HistoryError, InvalidValue, SynapseError
-from synapse_tui.events import EventBus, Notice, TaskChanged
 from synapse_tui.messages.history import AgentJournal, History, Level, PushJournal
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.records import (
@@ -38,9 +39,8 @@ from synapse_tui.messages.records import (
 )
 from synapse_tui.messages.recovery import kept_text
 from synapse_tui.messages.tasks import WHY_REPLY
-from synapse_tui.model import Parked, ReplyState
-from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.settings import Settings
+from synapse_tui.system.process_times import is_alive, process_name
 
 if TYPE_CHECKING:
     from synapse_tui.messages.archive import Archive

@@ -25,7 +25,6 @@ from synapse_tui.a2a.network import LoopbackSockets, Network, adopted_sockets, b
 from synapse_tui.a2a.peers import agent_of_process
 from synapse_tui.a2a.push.policy import Resolver, TargetPolicy
 from synapse_tui.a2a.push.service import PushService
-from synapse_tui.addresses import Address, agent_id_for, check_name
 from synapse_tui.agents.adoption import AdoptedSession, read_handover, spec_of
 from synapse_tui.agents.console import Past
 from synapse_tui.agents.delivery.answering import AnswerOutcome
@@ -36,9 +35,8 @@ from synapse_tui.agents.profiles.generic import not_found, profile_of
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession, resumed_spec, saved_agent
 from synapse_tui.agents.watcher import Watchdog
-from synapse_tui.database.location import location_of
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import (
+from synapse_tui.core.addresses import Address, agent_id_for, check_name
+from synapse_tui.core.errors import (
     AgentNotFound,
     CommandNotFound,
     SessionError,
@@ -46,7 +44,7 @@ from synapse_tui.errors import (
     SynapseError,
     UnsafePath,
 )
-from synapse_tui.events import (
+from synapse_tui.core.events import (
     AgentAdded,
     AgentProcessExited,
     AgentRemoved,
@@ -56,17 +54,19 @@ from synapse_tui.events import (
     EventBus,
     Notice,
 )
+from synapse_tui.core.model import USER, AgentSpec, Task
+from synapse_tui.database.location import location_of
 from synapse_tui.messages.records import Change
-from synapse_tui.model import USER, AgentSpec, Task
-from synapse_tui.paths import UserPaths, tilde
-from synapse_tui.process_times import raise_open_files
 from synapse_tui.pty import Guardian, GuardianHandle, ReadScheduler
 from synapse_tui.pty.spawn import check_folder, find_command
 from synapse_tui.registry import Registry
 from synapse_tui.safety.service import FileSafety
 from synapse_tui.settings import Settings
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.paths import UserPaths, tilde
+from synapse_tui.system.process_times import raise_open_files
+from synapse_tui.system.trust import TrustStore
 from synapse_tui.terminal import capture_history
-from synapse_tui.trust import TrustStore
 from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover, SavedAgent
 from synapse_tui.worktrees.setup import SetUp, set_up
 from synapse_tui.worktrees.trees import Repository, Worktree, in_main_folder

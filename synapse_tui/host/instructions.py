@@ -8,12 +8,12 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
-from synapse_tui.addresses import Address
 from synapse_tui.agents.delivery.briefing import REPLACED
 from synapse_tui.agents.environment import installed_command
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.errors import AgentNotFound, SynapseError
-from synapse_tui.events import (
+from synapse_tui.core.addresses import Address
+from synapse_tui.core.errors import AgentNotFound, SynapseError
+from synapse_tui.core.events import (
     AgentInstructed,
     AgentRemoved,
     AgentStateChanged,
@@ -22,6 +22,7 @@ from synapse_tui.events import (
     Notice,
     TaskChanged,
 )
+from synapse_tui.core.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.instructions import (
     Composed,
     Fault,
@@ -30,10 +31,9 @@ from synapse_tui.instructions import (
     compose,
     placeholders,
 )
-from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
-from synapse_tui.paths import UserPaths
 from synapse_tui.settings import Settings
-from synapse_tui.trust import TrustStore
+from synapse_tui.system.paths import UserPaths
+from synapse_tui.system.trust import TrustStore
 
 log = logging.getLogger(__name__)
 

@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.errors import SessionError, SynapseError
-from synapse_tui.events import EventBus, Notice, PeersChanged
-from synapse_tui.files import write_advice
-from synapse_tui.model import AgentSpec, AgentState
-from synapse_tui.process_times import process_name, process_start
+from synapse_tui.core.errors import SessionError, SynapseError
+from synapse_tui.core.events import EventBus, Notice, PeersChanged
+from synapse_tui.core.model import AgentSpec, AgentState
 from synapse_tui.registry import RecordChanges, Registry, RegistryEntry
+from synapse_tui.system.files import write_advice
+from synapse_tui.system.process_times import process_name, process_start
 
 log = logging.getLogger(__name__)
 

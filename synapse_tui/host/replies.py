@@ -11,11 +11,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from synapse_tui.a2a import calls
-from synapse_tui.addresses import parse_agent_id
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.backoff import Backoff, is_transient
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import (
+from synapse_tui.core.addresses import parse_agent_id
+from synapse_tui.core.errors import (
     HistoryError,
     MessageError,
     PeerRefused,
@@ -23,12 +21,14 @@ from synapse_tui.errors import (
     SynapseError,
     TaskNotFound,
 )
-from synapse_tui.events import AgentAdded, AgentRemoved, Event, EventBus, Notice, TaskChanged
+from synapse_tui.core.events import AgentAdded, AgentRemoved, Event, EventBus, Notice, TaskChanged
+from synapse_tui.core.model import ORIGIN_ID, MessageRequest, Parked, ReplyState, Sender, Task, TaskState
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.records import ReplyDue
 from synapse_tui.messages.service import answered_before, late_message, reply_of
 from synapse_tui.messages.tasks import peer_task
-from synapse_tui.model import ORIGIN_ID, MessageRequest, Parked, ReplyState, Sender, Task, TaskState
+from synapse_tui.system.backoff import Backoff, is_transient
+from synapse_tui.system.dataclass import dataclass
 
 from .history import HistoryKeeper
 

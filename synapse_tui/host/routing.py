@@ -11,13 +11,13 @@ from weakref import WeakValueDictionary
 
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.external.service import ExternalAgents
-from synapse_tui.addresses import Address, receivers, resolve
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.backoff import Backoff, is_busy
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import AgentNotFound, SynapseError
-from synapse_tui.model import INTERRUPT_PRIORITY, USER, AgentState, MessageRequest, Sender
-from synapse_tui.wording import standing
+from synapse_tui.core.addresses import Address, receivers, resolve
+from synapse_tui.core.errors import AgentNotFound, SynapseError
+from synapse_tui.core.model import INTERRUPT_PRIORITY, USER, AgentState, MessageRequest, Sender
+from synapse_tui.core.wording import standing
+from synapse_tui.system.backoff import Backoff, is_busy
+from synapse_tui.system.dataclass import dataclass
 
 from .peers import PeerWatch
 from .serving import Servers

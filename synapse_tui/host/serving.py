@@ -13,8 +13,8 @@ from synapse_tui.a2a.access import Access, AccessRules
 from synapse_tui.a2a.agent import NO_SERVICES, Services
 from synapse_tui.a2a.network import LOOPBACK, LoopbackSockets, Network
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.errors import ConfigError
-from synapse_tui.events import EventBus, Notice
+from synapse_tui.core.errors import ConfigError
+from synapse_tui.core.events import EventBus, Notice
 from synapse_tui.settings import Settings
 
 if TYPE_CHECKING:

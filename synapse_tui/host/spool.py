@@ -24,10 +24,8 @@ from synapse_tui.a2a.signing import (
     TokenVerifier,
 )
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.backoff import Backoff
-from synapse_tui.errors import PeerUnreachable, SynapseError
-from synapse_tui.model import USER
-from synapse_tui.paths import FOLDER, remove_project_folder
+from synapse_tui.core.errors import PeerUnreachable, SynapseError
+from synapse_tui.core.model import USER
 from synapse_tui.registry import Registry
 from synapse_tui.spool.files import SpoolAnswer, SpoolRequest
 from synapse_tui.spool.folder import (
@@ -40,6 +38,8 @@ from synapse_tui.spool.folder import (
     remove_abandoned,
     temporary_folder,
 )
+from synapse_tui.system.backoff import Backoff
+from synapse_tui.system.paths import FOLDER, remove_project_folder
 
 if TYPE_CHECKING:
     from synapse_tui.a2a.async_client import AsyncClient

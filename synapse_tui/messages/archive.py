@@ -13,11 +13,12 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session, col, func, select
 
+from synapse_tui.core.errors import HistoryError, TaskNotFound
+from synapse_tui.core.model import Task
 from synapse_tui.database.backend import READS, Alive
 from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import BUSY, Location
 from synapse_tui.database.tables import ChangeRow, TaskRow
-from synapse_tui.errors import HistoryError, TaskNotFound
 from synapse_tui.messages.database import (
     cancel_undelivered,
     dialect_of,
@@ -27,7 +28,6 @@ from synapse_tui.messages.database import (
 )
 from synapse_tui.messages.records import Change, Page, Record, TaskQuery, Undelivered, said_once
 from synapse_tui.messages.rows import change_of, task_of
-from synapse_tui.model import Task
 
 from .search import terms_of
 

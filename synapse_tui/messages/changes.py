@@ -11,10 +11,10 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Protocol, Self
 
-from synapse_tui.content import Artifact, Part, artifact_id
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import HistoryError
-from synapse_tui.model import Task
+from synapse_tui.core.content import Artifact, Part, artifact_id
+from synapse_tui.core.errors import HistoryError
+from synapse_tui.core.model import Task
+from synapse_tui.system.dataclass import dataclass
 
 LIMIT = 256
 """Maximum pending events of a reader; one that is further behind continues with the task as it is then."""

@@ -14,10 +14,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, Literal
 
-from synapse_tui.content import Artifact
-from synapse_tui.dataclass import dataclass
-from synapse_tui.files import check_safe, lock_exclusively
-from synapse_tui.model import DEFAULT_PRIORITY, DeliveryState, ReplyState, Sender, Task, TaskState
+from synapse_tui.core.content import Artifact
+from synapse_tui.core.model import DEFAULT_PRIORITY, DeliveryState, ReplyState, Sender, Task, TaskState
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import check_safe, lock_exclusively
 
 from .records import Rows
 from .rows import sound, sound_json, sound_value

@@ -16,6 +16,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm.exc import StaleDataError
 from sqlmodel import Session, SQLModel, and_, col, delete, func, insert, not_, or_, select, update
 
+from synapse_tui.core.errors import MessageError, TaskNotFound
+from synapse_tui.core.model import INSTRUCTIONS, SYSTEM, DeliveryState, ReplyState, Task, TaskState
 from synapse_tui.database.backend import Alive, Backend
 from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import BUSY, Location
@@ -31,9 +33,7 @@ from synapse_tui.database.tables import (
     TaskRow,
     WatchRow,
 )
-from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.messages.reasons import Reason
-from synapse_tui.model import INSTRUCTIONS, SYSTEM, DeliveryState, ReplyState, Task, TaskState
 
 from .conversations import (
     CONVERSATIONS,

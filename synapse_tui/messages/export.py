@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, TextIO
 
-from synapse_tui.content import plain
+from synapse_tui.core.content import plain
+from synapse_tui.core.model import Task
 from synapse_tui.messages.records import Record
-from synapse_tui.model import Task
 
 FORMATS = ("json", "jsonl", "csv", "md")
 _COLUMNS = (

@@ -11,10 +11,10 @@ import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from synapse_tui.core.model import DeliveryState, ReplyState, Task, TaskState
 from synapse_tui.messages.outbox import BEING_TYPED, Outbox
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.tasks import TaskStore, is_asked, question_of
-from synapse_tui.model import DeliveryState, ReplyState, Task, TaskState
 
 
 class WatchKeeper(Protocol):

@@ -16,9 +16,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from synapse_tui.core.errors import HistoryError
+from synapse_tui.core.model import DeliveryState, OutboxEntry, Task, TaskState
 from synapse_tui.database.location import BUSY, Location
-from synapse_tui.errors import HistoryError
-from synapse_tui.model import DeliveryState, OutboxEntry, Task, TaskState
 
 from .records import (
     Addressee,

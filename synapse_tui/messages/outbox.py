@@ -6,13 +6,8 @@ import itertools
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import HistoryError, MessageError, TaskEnded, TaskNotFound
-from synapse_tui.messages.reasons import Reason
-from synapse_tui.messages.records import Restored
-from synapse_tui.messages.tasks import TaskStore, conversation, is_asked
-from synapse_tui.messages.text import check_size
-from synapse_tui.model import (
+from synapse_tui.core.errors import HistoryError, MessageError, TaskEnded, TaskNotFound
+from synapse_tui.core.model import (
     ANSWER_WANTED,
     INTERRUPT_PRIORITY,
     DeliveryState,
@@ -23,6 +18,11 @@ from synapse_tui.model import (
     TaskState,
     check_priority,
 )
+from synapse_tui.messages.reasons import Reason
+from synapse_tui.messages.records import Restored
+from synapse_tui.messages.tasks import TaskStore, conversation, is_asked
+from synapse_tui.messages.text import check_size
+from synapse_tui.system.dataclass import dataclass
 
 MAX_WAITING = 1000
 MAX_WAITING_BYTES = 64_000_000

@@ -15,11 +15,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from synapse_tui.core.model import Task
 from synapse_tui.database.location import BUSY, Location
 from synapse_tui.database.schema import STEPS
-from synapse_tui.dataclass import dataclass
-from synapse_tui.model import Task
 from synapse_tui.safety.locks import FileKeys, Lock, read_time
+from synapse_tui.system.dataclass import dataclass
 
 from .conversations import external_task_of
 from .records import Record, TaskQuery, Undelivered

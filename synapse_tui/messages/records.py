@@ -10,8 +10,8 @@ from enum import StrEnum
 from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.model import OutboxEntry, Parked, Task
+from synapse_tui.core.model import OutboxEntry, Parked, Task
+from synapse_tui.system.dataclass import dataclass
 
 MAX_PUSHES = 5_000
 """Maximum notifications that wait to be written; delivered ones are dropped first."""

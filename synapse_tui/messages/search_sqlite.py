@@ -31,7 +31,7 @@ from sqlalchemy import BindParameter, Connection, Engine, bindparam, text
 from sqlalchemy.exc import OperationalError
 
 from synapse_tui.database.backend import READS
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 from .quick import NEWEST, listing, stored
 from .records import Page, TaskQuery

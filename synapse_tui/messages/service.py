@@ -8,8 +8,18 @@ from dataclasses import replace
 from types import MappingProxyType
 from uuid import NAMESPACE_URL, uuid5
 
-from synapse_tui.content import Artifact, Part, TaskMessage, text_of_parts
-from synapse_tui.errors import HistoryError, MessageError, NotAwaited, TaskNotFound
+from synapse_tui.core.content import Artifact, Part, TaskMessage, text_of_parts
+from synapse_tui.core.errors import HistoryError, MessageError, NotAwaited, TaskNotFound
+from synapse_tui.core.model import (
+    ORIGIN_ID,
+    DeliveryState,
+    MessageRequest,
+    Reply,
+    ReplyState,
+    Sender,
+    Task,
+    TaskState,
+)
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.tasks import (
@@ -21,16 +31,6 @@ from synapse_tui.messages.tasks import (
     conversation,
     is_asked,
     shortened,
-)
-from synapse_tui.model import (
-    ORIGIN_ID,
-    DeliveryState,
-    MessageRequest,
-    Reply,
-    ReplyState,
-    Sender,
-    Task,
-    TaskState,
 )
 
 from .rows import sound

@@ -14,10 +14,10 @@ from enum import Enum, auto
 from types import MappingProxyType
 from typing import Any
 
-from synapse_tui.content import Artifact, Part, TaskMessage, text_of_parts
-from synapse_tui.errors import HistoryError, InvalidValue, MessageError, TaskNotFound
-from synapse_tui.events import EventBus, TaskChanged
-from synapse_tui.model import (
+from synapse_tui.core.content import Artifact, Part, TaskMessage, text_of_parts
+from synapse_tui.core.errors import HistoryError, InvalidValue, MessageError, TaskNotFound
+from synapse_tui.core.events import EventBus, TaskChanged
+from synapse_tui.core.model import (
     DeliveryState,
     MessageRequest,
     OutboxEntry,

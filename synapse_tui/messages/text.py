@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from synapse_tui.errors import MessageError, MessageTooLarge
-from synapse_tui.model import MAX_MESSAGE_BYTES
+from synapse_tui.core.errors import MessageError, MessageTooLarge
+from synapse_tui.core.model import MAX_MESSAGE_BYTES
 
 _CSI = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]")
 """ECMA-48 5.4; includes bracketed paste marks."""

@@ -21,8 +21,8 @@ from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import HandoverError
+from synapse_tui.core.errors import HandoverError
+from synapse_tui.system.dataclass import dataclass
 
 from .guardian_process import IGNORED, ProcessKey, ProcessMark, agent_of, read_row
 

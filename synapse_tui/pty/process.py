@@ -17,8 +17,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from synapse_tui.errors import MessageError
-from synapse_tui.model import ExitStatus
+from synapse_tui.core.errors import MessageError
+from synapse_tui.core.model import ExitStatus
 
 from .guardian import Guardian, Handle, check_handle
 from .guardian_process import STEP, Family, ProcessKey, ProcessMark, agent_in, agent_of, start_time

@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Callable
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 TICK = 0.016
 BUDGET = 0.004

@@ -22,8 +22,8 @@ from typing import NoReturn
 
 import ptyprocess
 
-from synapse_tui.errors import CommandNotFound, FolderUnusable, SpawnError
-from synapse_tui.process_times import given_open_files, given_umask
+from synapse_tui.core.errors import CommandNotFound, FolderUnusable, SpawnError
+from synapse_tui.system.process_times import given_open_files, given_umask
 
 
 def find_command(command: str, *, env: Mapping[str, str], cwd: Path) -> Path | None:

@@ -15,8 +15,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import SynapseError
+from synapse_tui.core.errors import SynapseError
+from synapse_tui.system.dataclass import dataclass
 
 OUTPUT: Literal["o"] = "o"
 RESIZE: Literal["r"] = "r"
@@ -122,7 +122,7 @@ class ScreenRecorder:
         self._encoder = CastEncoder()
         self._begun = self._encoder.header(header)  # The header, until it is written
         self._descriptor = _create(path, overwrite=overwrite)
-        from synapse_tui.disk_queue import DiskQueue  # noqa: PLC0415 - asyncio, which readers of logs do without
+        from synapse_tui.system.disk_queue import DiskQueue  # noqa: PLC0415 - asyncio, which readers of logs do without
 
         self._queue: DiskQueue[_Item] = DiskQueue(self._append, on_error=self._fail, on_room=self._note_gap)
 

@@ -17,7 +17,7 @@ from synapse_tui.agents.raw_log import (
     previous_path,
     times_path,
 )
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 from .asciicast import CastEncoder, Header
 

@@ -20,12 +20,12 @@ from sqlalchemy.orm.exc import StaleDataError
 from sqlmodel import JSON, Column, Field, Session, SQLModel, col, delete, func, or_, select, update
 from sqlmodel.sql.sqltypes import UTCDateTime
 
+from synapse_tui.core.errors import HistoryError
 from synapse_tui.database.backend import Alive
 from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import BUSY, Location
 from synapse_tui.database.naming import FileNaming
 from synapse_tui.database.schema import SharedFile, Step
-from synapse_tui.errors import HistoryError
 
 from .locks import (
     LEASE,

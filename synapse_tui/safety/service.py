@@ -17,9 +17,8 @@ from synapse_tui.agents.environment import HOOKS_VARIABLE
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.agents.state import HOOKED
-from synapse_tui.database.location import location_of
-from synapse_tui.errors import HistoryError, SessionError, SynapseError
-from synapse_tui.events import (
+from synapse_tui.core.errors import HistoryError, SessionError, SynapseError
+from synapse_tui.core.events import (
     AgentProcessExited,
     AgentRemoved,
     AgentStateChanged,
@@ -29,17 +28,18 @@ from synapse_tui.events import (
     LocksChanged,
     Notice,
 )
+from synapse_tui.core.model import USER, AgentState
+from synapse_tui.database.location import location_of
 from synapse_tui.hooks import Dialect, HookEvent, HookKind, read_event
 from synapse_tui.hooks.dialects import context_answer, denial_answer, takes_context
 from synapse_tui.hooks.install import Consent, HookConsent
 from synapse_tui.hooks.launch import NO_HOOKS, LaunchHooks, prepare, trusted_hashes
-from synapse_tui.model import USER, AgentState
-from synapse_tui.paths import UserPaths
-from synapse_tui.process_times import process_start
 from synapse_tui.pty.spawn import find_command
 from synapse_tui.sessions.places import sockets_folder
 from synapse_tui.sessions.wire import peer_uid
 from synapse_tui.settings import Settings
+from synapse_tui.system.paths import UserPaths
+from synapse_tui.system.process_times import process_start
 
 from .handler import HookHandler, LockStore, Writer, writer_of
 from .locks import FileKeys, Holder, Lock, Modification, ModificationQuery, lockless

@@ -25,16 +25,16 @@ from synapse_tui.agents.watch import (
     WatchReport,
     seconds_text,
 )
-from synapse_tui.errors import InvalidValue
-from synapse_tui.language import name_list, tr
+from synapse_tui.core.errors import InvalidValue
+from synapse_tui.core.model import AgentState, Task
+from synapse_tui.core.wording import duration, moment
 from synapse_tui.messages.recovery import kept_text
-from synapse_tui.model import AgentState, Task
+from synapse_tui.system.language import name_list, tr
 from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.states import state_mark
 from synapse_tui.widgets.text import one_line, plural, printable
 from synapse_tui.widgets.views import AgentView, calling, in_words, sender_name
-from synapse_tui.wording import duration, moment
 
 from .composer import MessageText
 from .dialog import Confirm, Dialog, Form, Report, label

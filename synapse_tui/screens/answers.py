@@ -9,10 +9,10 @@ from time import monotonic
 from textual import events
 from textual.timer import Timer
 
-from synapse_tui.language import tr
+from synapse_tui.core.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.service import by_person, reply_of
-from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
+from synapse_tui.system.language import tr
 from synapse_tui.widgets.answer_card import AnswerView
 from synapse_tui.widgets.fit import Hint
 from synapse_tui.widgets.states import DONE, ENDED, NEEDS_YOU, State

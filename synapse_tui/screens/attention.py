@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import time
 
-from synapse_tui.language import name_list
+from synapse_tui.system.language import name_list
 from synapse_tui.widgets.fit import shorten
 from synapse_tui.widgets.text import one_line, plural
 

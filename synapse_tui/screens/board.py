@@ -11,10 +11,11 @@ from itertools import groupby, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synapse_tui.errors import SynapseError
+from synapse_tui.core.errors import SynapseError
+from synapse_tui.core.model import AgentState, DeliveryState, Task, TaskState
+from synapse_tui.core.wording import since
 from synapse_tui.git_changes import Activity, ChangeCounter, FolderChange
-from synapse_tui.language import tr
-from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
+from synapse_tui.system.language import tr
 from synapse_tui.terminal.render import parts
 from synapse_tui.widgets.agent_rows import Line
 from synapse_tui.widgets.board_drawing import Asked, Detail, DialogOption, TimelineEvent, Waiting
@@ -25,7 +26,6 @@ from synapse_tui.widgets.states import delivery_mark, state_mark
 from synapse_tui.widgets.strips import measured, style_words
 from synapse_tui.widgets.text import answer_words, markdown_line, one_line, plural
 from synapse_tui.widgets.views import HELD_LONG, AgentView, in_words, party, sender_name, subject
-from synapse_tui.wording import since
 from synapse_tui.worktrees.changes import LineCounter
 
 from .shell import Shell

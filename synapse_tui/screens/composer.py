@@ -21,11 +21,12 @@ from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
 from synapse_tui.actions import PLACES, Place
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import InvalidValue
-from synapse_tui.files import read_regular
-from synapse_tui.language import tr
-from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY, AgentState
+from synapse_tui.core.errors import InvalidValue
+from synapse_tui.core.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY, AgentState
+from synapse_tui.core.wording import since
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import read_regular
+from synapse_tui.system.language import tr
 from synapse_tui.widgets.fit import Hint, Piece, distinct, line, pad, shorten, width_of
 from synapse_tui.widgets.option_lists import Choices
 from synapse_tui.widgets.segment_bar import HintBar, SegmentBar
@@ -33,15 +34,14 @@ from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.states import delivery_mark
 from synapse_tui.widgets.text import one_line
 from synapse_tui.widgets.views import AgentView
-from synapse_tui.wording import since
 
 from .dialog import Form, Pick
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from synapse_tui.addresses import Address
-    from synapse_tui.model import Task
+    from synapse_tui.core.addresses import Address
+    from synapse_tui.core.model import Task
 
 ALL = "all"
 NO_RECIPIENT = tr("enter a receiver: a name, an id, or all")

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from synapse_tui.language import tr
-from synapse_tui.model import AgentSpec, AgentState, DeliveryState
+from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState
+from synapse_tui.system.language import tr
 from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.tour import Runs, TourPage
 

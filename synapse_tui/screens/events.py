@@ -7,7 +7,7 @@ from functools import singledispatchmethod
 from typing import TypeVar
 
 from synapse_tui.a2a.external.conversation import is_external
-from synapse_tui.events import (
+from synapse_tui.core.events import (
     AgentAdded,
     AgentBell,
     AgentProcessExited,
@@ -27,8 +27,8 @@ from synapse_tui.events import (
     TaskChanged,
     WatchChanged,
 )
-from synapse_tui.language import tr
-from synapse_tui.model import AgentState
+from synapse_tui.core.model import AgentState
+from synapse_tui.system.language import tr
 from synapse_tui.widgets.text import plural
 from synapse_tui.widgets.views import in_words
 

@@ -15,14 +15,14 @@ from textual.content import Content
 from textual.widgets import Button, Input, Static
 
 from synapse_tui.a2a.external.registry import AddRequest, Candidate, ExternalAgent, read_header
-from synapse_tui.errors import AddressError, InvalidValue, SynapseError
-from synapse_tui.language import tr
-from synapse_tui.model import USER, Task
+from synapse_tui.core.errors import AddressError, InvalidValue, SynapseError
+from synapse_tui.core.model import USER, Task
+from synapse_tui.core.wording import moment, since, time_of
+from synapse_tui.system.language import tr
 from synapse_tui.widgets.conversation import ConversationPane, ConversationView
 from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.states import delivery_mark
 from synapse_tui.widgets.text import one_line
-from synapse_tui.wording import moment, since, time_of
 
 from .dialog import Confirm, Form, ListDialog, Report, Row, label
 from .messages import MessageActions

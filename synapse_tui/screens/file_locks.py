@@ -12,15 +12,15 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from synapse_tui.errors import HistoryError
+from synapse_tui.core.errors import HistoryError
+from synapse_tui.core.model import USER
+from synapse_tui.core.wording import YOU, moment, since
 from synapse_tui.hooks.install import Consent
-from synapse_tui.language import tr
-from synapse_tui.model import USER
 from synapse_tui.safety.locks import ChangeType, Lock, Modification, ModificationQuery
+from synapse_tui.system.language import tr
 from synapse_tui.widgets.fit import shorten
 from synapse_tui.widgets.text import one_line
 from synapse_tui.widgets.views import party
-from synapse_tui.wording import YOU, moment, since
 
 from .dialog import Confirm, Dialog, ListDialog, Row
 from .questions import HookQuestion, QuestionQueue

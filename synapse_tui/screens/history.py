@@ -20,13 +20,14 @@ from textual.timer import Timer
 from textual.widgets import Button, Input, Static
 
 from synapse_tui.actions import PLACES, Place
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import InvalidValue, SynapseError
-from synapse_tui.language import tr
+from synapse_tui.core.errors import InvalidValue, SynapseError
+from synapse_tui.core.model import INTERRUPT_PRIORITY, Task, TaskState
+from synapse_tui.core.wording import moment, since
 from synapse_tui.messages.export import FORMATS
 from synapse_tui.messages.records import Page, Record, Story, TaskQuery
 from synapse_tui.messages.search import terms_of
-from synapse_tui.model import INTERRUPT_PRIORITY, Task, TaskState
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
 from synapse_tui.widgets.fit import pad
 from synapse_tui.widgets.history_list import HistoryList
 from synapse_tui.widgets.option_lists import SearchInput
@@ -34,7 +35,6 @@ from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.states import delivery_mark
 from synapse_tui.widgets.text import one_line, plural, printable
 from synapse_tui.widgets.views import named, party, proof
-from synapse_tui.wording import moment, since
 
 from .composer import Draft
 from .dialog import BUTTON_KEY, Dialog, FittedText, Form, Pick, label, no_text

@@ -16,12 +16,12 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from synapse_tui.actions import Action
-from synapse_tui.dataclass import dataclass
+from synapse_tui.core.model import AgentState
 from synapse_tui.driver.events import TerminalKeyRelease, TerminalText, textual_name
 from synapse_tui.keymap import Keymap, is_function_key, key_label, textual_key
-from synapse_tui.language import tr
 from synapse_tui.mention import ECHO_TIMEOUT, MARKS
-from synapse_tui.model import AgentState
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
 from synapse_tui.terminal.input import MODIFIER_KEYS
 from synapse_tui.widgets.key_hints import place_of
 from synapse_tui.widgets.option_lists import SearchInput

@@ -16,21 +16,21 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from synapse_tui.addresses import Address, receivers, resolve
-from synapse_tui.content import Artifact, artifact_words, part_words
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import AddressError, SynapseError, TakesNoMessages, TaskNotFound
-from synapse_tui.language import name_list, tr
+from synapse_tui.core.addresses import Address, receivers, resolve
+from synapse_tui.core.content import Artifact, artifact_words, part_words
+from synapse_tui.core.errors import AddressError, SynapseError, TakesNoMessages, TaskNotFound
+from synapse_tui.core.model import USER, DeliveryState, Task, TaskState
+from synapse_tui.core.wording import moment, standing_words
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.records import Change
-from synapse_tui.model import USER, DeliveryState, Task, TaskState
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import name_list, tr
 from synapse_tui.widgets import views
 from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.pane import LastMessage
 from synapse_tui.widgets.states import Mark, delivery_mark, step_mark
 from synapse_tui.widgets.text import answer_words, one_line, plural, printable, wrapped
 from synapse_tui.widgets.views import commands_of, named, proof
-from synapse_tui.wording import moment, standing_words
 
 from .composer import Composer, Draft, Recipient, last_lines, recipients
 from .dialog import Dialog, FittedText, ListDialog, Row, no_text

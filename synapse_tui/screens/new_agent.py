@@ -19,11 +19,11 @@ from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from synapse_tui.agents.profiles.programs import command_spec, split_words
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import ConfigError, SynapseError
-from synapse_tui.language import tr
-from synapse_tui.model import AgentSpec
+from synapse_tui.core.errors import ConfigError, SynapseError
+from synapse_tui.core.model import AgentSpec
 from synapse_tui.sessions.wire import spec_from_json, spec_to_json
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
 from synapse_tui.widgets.fit import pad
 from synapse_tui.widgets.layout import Axis
 from synapse_tui.widgets.option_lists import Check, Checklist, Choice

@@ -21,12 +21,12 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.core.errors import HistoryError, SynapseError
+from synapse_tui.core.model import AgentSpec, AgentState
 from synapse_tui.driver.events import TerminalKeyRelease
-from synapse_tui.errors import HistoryError, SynapseError
 from synapse_tui.hooks.install import Consent
-from synapse_tui.language import tr
-from synapse_tui.model import AgentSpec, AgentState
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
 from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.text import one_line, plural, printable
 
@@ -35,7 +35,7 @@ from .shell import Shell
 
 if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
-    from synapse_tui.trust import UntrustedFile
+    from synapse_tui.system.trust import UntrustedFile
 
 QUIET_SECONDS = 1.0  # without a key, before a question opens, and while it is open before it accepts one
 Taken = Literal["screen", "main", "nothing"]

@@ -16,8 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
-from synapse_tui.errors import ConfigError
-from synapse_tui.language import tr
+from synapse_tui.core.errors import ConfigError
 from synapse_tui.settings.files import (
     LAYER_WORDS,
     Layer,
@@ -34,6 +33,7 @@ from synapse_tui.settings.files import (
 )
 from synapse_tui.settings.schema import AREAS, NOTHING, TABLES, Setting, words_for
 from synapse_tui.settings.watch import FileWatch
+from synapse_tui.system.language import tr
 from synapse_tui.widgets import bars
 from synapse_tui.widgets.agent_rows import BESIDE
 from synapse_tui.widgets.fit import Hint, Piece, line, pad, shorten, width_of

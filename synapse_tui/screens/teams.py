@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import ComposeResult
 from textual.widgets import Input
 
-from synapse_tui.language import tr
-from synapse_tui.paths import tilde
+from synapse_tui.system.language import tr
+from synapse_tui.system.paths import tilde
 
 from .dialog import Form, Pick, label
 from .new_agent import NewAgentActions

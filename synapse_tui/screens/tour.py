@@ -18,11 +18,11 @@ from textual import events
 from textual.keys import _character_to_key
 from textual.timer import Timer
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.core.model import DEMO_AGENTS, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.driver.events import TerminalKeyRelease
 from synapse_tui.keymap import key_label, leader_label
-from synapse_tui.language import name_list, tr
-from synapse_tui.model import DEMO_AGENTS, AgentState, DeliveryState, Task, TaskState
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import name_list, tr
 from synapse_tui.widgets.fit import Hint, pad
 from synapse_tui.widgets.layout import GAP, MIN_WIDTH
 from synapse_tui.widgets.states import delivery_mark

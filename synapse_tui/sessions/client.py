@@ -18,9 +18,9 @@ from types import FrameType
 from typing import Any, Protocol
 
 from synapse_tui import __version__
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import SessionError
-from synapse_tui.files import lock_exclusively, make_folder, private_folder
+from synapse_tui.core.errors import SessionError
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import lock_exclusively, make_folder, private_folder
 
 from .places import SessionPlace
 from .wire import VERSION, Line, LineBuffer, encode, send_request

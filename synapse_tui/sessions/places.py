@@ -11,10 +11,10 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import ConfigError, SessionError
-from synapse_tui.files import make_folder
-from synapse_tui.paths import UserPaths
+from synapse_tui.core.errors import ConfigError, SessionError
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import make_folder
+from synapse_tui.system.paths import UserPaths
 
 MAX_SOCKET_PATH = 103
 """Bytes that every system allows in the path of a socket (`sun_path` has 104 on macOS, 108 on Linux)."""

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from synapse_tui.errors import SessionError
-from synapse_tui.model import AgentSpec
+from synapse_tui.core.errors import SessionError
+from synapse_tui.core.model import AgentSpec
 
 VERSION = 1
 MAX_LINE = 4_000_000

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeVar
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import ConfigError, InvalidValue
-from synapse_tui.files import (
+from synapse_tui.core.errors import ConfigError, InvalidValue
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import (
     check_safe,
     lock_exclusively,
     private_folder,
@@ -21,8 +21,8 @@ from synapse_tui.files import (
     write_advice,
     write_private,
 )
-from synapse_tui.language import tr
-from synapse_tui.paths import UserPaths, make_project_folder
+from synapse_tui.system.language import tr
+from synapse_tui.system.paths import UserPaths, make_project_folder
 
 from .layers import Settings, load_settings, read_layer
 from .schema import AREAS, ENV, NOTHING, SCHEMA, TABLES, Setting, find_setting, nearest_key

@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import re
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 HASHED = "sha256:"
 DEFAULT_CEILING = 4

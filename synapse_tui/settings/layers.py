@@ -8,10 +8,10 @@ from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import ConfigError, UnsafePath
-from synapse_tui.files import read_advice, read_own, read_regular
-from synapse_tui.paths import UserPaths
+from synapse_tui.core.errors import ConfigError, UnsafePath
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import read_advice, read_own, read_regular
+from synapse_tui.system.paths import UserPaths
 
 from .schema import ENV, SCHEMA, TABLES, Setting, find_setting, nearest_key
 

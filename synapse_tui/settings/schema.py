@@ -9,10 +9,10 @@ from types import MappingProxyType
 from typing import Literal, get_args
 from urllib.parse import urlsplit
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import DatabaseNameError
-from synapse_tui.language import LANGUAGES, tr
-from synapse_tui.model import LAYOUTS, NOTIFICATIONS, SIGNS, THEMES
+from synapse_tui.core.errors import DatabaseNameError
+from synapse_tui.core.model import LAYOUTS, NOTIFICATIONS, SIGNS, THEMES
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import LANGUAGES, tr
 
 Kind = Literal[
     "boolean",

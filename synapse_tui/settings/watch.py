@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from pathlib import Path
 from typing import Any
 
-from synapse_tui.inotify import (
+from synapse_tui.system.inotify import (
     ATTRIB,
     CLOSE_WRITE,
     CREATE,

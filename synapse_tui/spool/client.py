@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import PeerUnreachable
+from synapse_tui.core.errors import PeerUnreachable
+from synapse_tui.system.dataclass import dataclass
 
 from .files import (
     ANSWER,

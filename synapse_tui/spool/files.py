@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 MAX_HEAD = 64 * 1024
 """Maximum length of the first line in bytes."""

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import UnsafePath
-from synapse_tui.files import is_open, make_folder
-from synapse_tui.inotify import (
+from synapse_tui.core.errors import UnsafePath
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import is_open, make_folder
+from synapse_tui.system.inotify import (
     DELETE,
     DELETE_SELF,
     IGNORED,
@@ -30,7 +30,7 @@ from synapse_tui.inotify import (
     Happened,
     Inotify,
 )
-from synapse_tui.paths import FOLDER, make_project_folder
+from synapse_tui.system.paths import FOLDER, make_project_folder
 
 from .files import (
     ANSWER,

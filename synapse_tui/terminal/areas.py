@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 from .cells import narrowed
 from .grid import Grid, since_level

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 from .row import Row
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 if TYPE_CHECKING:
     from .row import Line

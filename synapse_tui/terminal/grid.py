@@ -10,7 +10,7 @@ from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import pyte
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 from .cells import (
     MARKS,

@@ -14,7 +14,7 @@ from itertools import groupby
 import pyte.screens
 from pyte.graphics import FG_BG_256
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 from .cells import JOIN, WIDE_TAIL, join_cells, narrowed, places, readable, split_cells
 from .core import FIELDS, RowState

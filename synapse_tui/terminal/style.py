@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pyte.graphics import FG_BG_256
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 RGB = 1 << 24  # Flag in a `Style` colour that is 24-bit: `RGB | 0xRRGGBB`
 

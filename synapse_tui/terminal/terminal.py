@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 from .damage import NO_DAMAGE, Damage, DamageTracker
 from .events import Modes, TerminalEvent, ignore

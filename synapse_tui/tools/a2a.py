@@ -13,7 +13,7 @@ from synapse_tui.a2a import calls
 from synapse_tui.a2a.client import Client
 from synapse_tui.cli.caller import Caller
 from synapse_tui.cli.output import run_command, show
-from synapse_tui.model import DEFAULT_PRIORITY, check_priority
+from synapse_tui.core.model import DEFAULT_PRIORITY, check_priority
 
 
 @click.group(name="a2a")

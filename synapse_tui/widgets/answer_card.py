@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 from textual.geometry import Offset, Size
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.language import tr
-from synapse_tui.wording import since
+from synapse_tui.core.wording import since
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
 
 from .fit import Hint, Piece, fill, hint_row, shorten, width_of
 from .segment_bar import PaneOverlay

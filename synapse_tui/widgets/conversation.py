@@ -22,10 +22,10 @@ from textual.widget import Widget
 from textual.widgets import TextArea
 
 from synapse_tui.actions import PLACES, Place
-from synapse_tui.dataclass import dataclass
-from synapse_tui.language import tr
+from synapse_tui.core.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.messages.conversations import ConversationEntry
-from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
 
 from .error_handling import FaultTolerant
 from .fit import Piece, shorten, width_of

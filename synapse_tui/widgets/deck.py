@@ -19,8 +19,8 @@ from textual.reactive import reactive, var
 from textual.strip import Strip
 from textual.widget import Widget
 
-from synapse_tui.language import tr
 from synapse_tui.settings.schema import words_for
+from synapse_tui.system.language import tr
 
 from . import layout as trees
 from .error_handling import FaultTolerant

@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple
 from rich.cells import cell_len, chop_cells
 from textual.content import Content
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.language import tr
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
 
 Cut = Literal["end", "middle", "start"]
 ELLIPSIS = "…"

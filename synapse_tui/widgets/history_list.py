@@ -17,11 +17,11 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.style import Style
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.core.model import Task
+from synapse_tui.core.wording import moment
 from synapse_tui.messages.records import NamesThen, Record
 from synapse_tui.messages.search import folded
-from synapse_tui.model import Task
-from synapse_tui.wording import moment
+from synapse_tui.system.dataclass import dataclass
 
 from .error_handling import FaultTolerant
 from .fit import Piece, shorten

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 from typing import Literal, TypeAlias, get_args
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 Layout = Literal["tabs", "columns", "grid", "main"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)

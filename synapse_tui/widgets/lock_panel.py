@@ -16,11 +16,11 @@ from textual.timer import Timer
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import HistoryError
-from synapse_tui.language import tr
+from synapse_tui.core.errors import HistoryError
+from synapse_tui.core.wording import since
 from synapse_tui.safety.locks import Lock
-from synapse_tui.wording import since
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
 
 from .error_handling import FaultTolerant
 from .fit import shorten

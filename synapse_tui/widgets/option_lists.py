@@ -12,7 +12,7 @@ from textual.style import Style
 from textual.widgets import Checkbox, Input, OptionList
 from textual.widgets.option_list import Option
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 _MARKED = "option-list--option-highlighted"
 

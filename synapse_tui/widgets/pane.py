@@ -15,10 +15,10 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from synapse_tui.actions import PLACES, Place
-from synapse_tui.dataclass import dataclass
-from synapse_tui.language import tr
-from synapse_tui.model import ExitStatus
-from synapse_tui.wording import since
+from synapse_tui.core.model import ExitStatus
+from synapse_tui.core.wording import since
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
 
 from .answer_card import AnswerView
 from .error_handling import FaultTolerant

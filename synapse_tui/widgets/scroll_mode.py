@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import Enum, StrEnum, auto
 from typing import NamedTuple
 
-from synapse_tui.language import tr
+from synapse_tui.system.language import tr
 from synapse_tui.terminal.render import cells
 
 from .fit import Hint

@@ -16,7 +16,7 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.widget import Widget
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 from .error_handling import FaultTolerant
 from .fit import Hint, Piece, fill, hint_row

@@ -22,11 +22,11 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from synapse_tui.actions import PLACES, Place
-from synapse_tui.dataclass import dataclass
-from synapse_tui.language import tr
-from synapse_tui.model import DeliveryState, Task
-from synapse_tui.paths import tilde
-from synapse_tui.wording import since
+from synapse_tui.core.model import DeliveryState, Task
+from synapse_tui.core.wording import since
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
+from synapse_tui.system.paths import tilde
 
 from .agent_rows import counts, tall_row
 from .board_model import BoardRow, doing
@@ -42,8 +42,8 @@ from .text import answer_words, markdown_line, one_line
 from .views import AgentView, party
 
 if TYPE_CHECKING:
-    from synapse_tui.addresses import Address
     from synapse_tui.agents.session import AgentSession
+    from synapse_tui.core.addresses import Address
 
 
 @dataclass(frozen=True, slots=True)

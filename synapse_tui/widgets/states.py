@@ -14,10 +14,10 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.language import tr
+from synapse_tui.core.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.messages.reasons import Reason
-from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
 
 SPINNER = "◐◓◑◒"
 SPINNER_INTERVAL = 0.4  # seconds between frames; slow because each one repaints the rows that show it

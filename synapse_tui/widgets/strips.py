@@ -23,7 +23,7 @@ from textual.color import Color
 from textual.strip import Strip
 from textual.widget import Widget
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 from synapse_tui.terminal import DEFAULT_STYLE, RGB, Line, Style
 from synapse_tui.terminal.cells import WIDE_TAIL, cut_cells, places
 from synapse_tui.terminal.render import (

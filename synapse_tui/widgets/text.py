@@ -14,9 +14,9 @@ from rich.cells import cell_len, chop_cells, split_graphemes
 from textual import content
 from textual.geometry import Offset
 
-from synapse_tui.addresses import parse_agent_id
-from synapse_tui.content import artifact_words
-from synapse_tui.language import breakable, join_rows, last_break, tr
+from synapse_tui.core.addresses import parse_agent_id
+from synapse_tui.core.content import artifact_words
+from synapse_tui.system.language import breakable, join_rows, last_break, tr
 
 from .fit import shorten
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-    from synapse_tui.model import Task
+    from synapse_tui.core.model import Task
 
 # control characters, line separators and bidirectional controls (Unicode TR9)
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")

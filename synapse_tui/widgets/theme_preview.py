@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from textual.content import Content
 from textual.widgets import Static
 
-from synapse_tui.language import tr
+from synapse_tui.system.language import tr
 
 from .fit import Piece, line
 from .states import DONE, ENDED, HOLDS, NEEDS_YOU, READY, WORKING, State

@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.reactive import var
 from textual.widgets import Static
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 from .error_handling import FaultTolerant
 from .fit import Hint, Piece

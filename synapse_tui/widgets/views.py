@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from synapse_tui.agents.delivery.interrupt import IDLE
 from synapse_tui.agents.watch import WatchState
-from synapse_tui.dataclass import dataclass
-from synapse_tui.language import tr
+from synapse_tui.core.model import USER, AgentSpec, AgentState, DeliveryState, ExitStatus, Sender, Task
+from synapse_tui.core.wording import called
 from synapse_tui.messages.reasons import Reason
-from synapse_tui.model import USER, AgentSpec, AgentState, DeliveryState, ExitStatus, Sender, Task
-from synapse_tui.wording import called
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
 
 from .states import DONE, ENDED, ENDED_SEEN, HOLDS, NEEDS_YOU, NOT_STARTED, State, state_mark
 from .text import one_line, plural

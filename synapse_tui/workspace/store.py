@@ -20,9 +20,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import HandoverError
-from synapse_tui.files import check_safe, private_folder, read_regular, write_private
+from synapse_tui.core.errors import HandoverError
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import check_safe, private_folder, read_regular, write_private
 from synapse_tui.terminal import newest_lines
 
 T = TypeVar("T")

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import WorktreeError
+from synapse_tui.core.errors import WorktreeError
 from synapse_tui.git_changes import FolderChange, numstat, parse_numstat
+from synapse_tui.system.dataclass import dataclass
 
 from .git import Git
 from .keep import snapshot

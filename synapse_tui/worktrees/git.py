@@ -13,8 +13,8 @@ import subprocess
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from synapse_tui.errors import WorktreeError
-from synapse_tui.process_times import given_umask
+from synapse_tui.core.errors import WorktreeError
+from synapse_tui.system.process_times import given_umask
 
 TIMEOUT = 300.0  # seconds; making a worktree of a very large repository takes minutes on a slow disk
 _ALWAYS = {

@@ -16,9 +16,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from synapse_tui.content import plain
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import WorktreeError
+from synapse_tui.core.content import plain
+from synapse_tui.core.errors import WorktreeError
+from synapse_tui.system.dataclass import dataclass
 
 from .trees import COMMIT, MOST_AT_ONCE, TRASH, Repository, Worktree, free_trash, linked_path
 

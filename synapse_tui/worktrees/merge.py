@@ -10,9 +10,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
-from synapse_tui.content import plain
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import WorktreeError
+from synapse_tui.core.content import plain
+from synapse_tui.core.errors import WorktreeError
+from synapse_tui.system.dataclass import dataclass
 
 from .git import LOCKED, Git
 from .keep import keep, snapshot

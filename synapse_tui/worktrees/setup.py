@@ -9,9 +9,9 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.files import read_regular
-from synapse_tui.paths import FOLDER, find_project
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import read_regular
+from synapse_tui.system.paths import FOLDER, find_project
 
 from .trees import Repository, Worktree
 

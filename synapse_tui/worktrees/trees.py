@@ -19,11 +19,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import WorktreeError
-from synapse_tui.files import lock_exclusively, write_private
-from synapse_tui.paths import make_project_folder
-from synapse_tui.process_times import given_umask
+from synapse_tui.core.errors import WorktreeError
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import lock_exclusively, write_private
+from synapse_tui.system.paths import make_project_folder
+from synapse_tui.system.process_times import given_umask
 
 from .git import TIMEOUT, Git
 

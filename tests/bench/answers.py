@@ -16,8 +16,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+from synapse_tui.core.model import AgentState, Task
 from synapse_tui.dummy.script import WIDE, answer
-from synapse_tui.model import AgentState, Task
 from tests.integration.session_rig import Rig, open_rig
 from tests.waiting import until
 

@@ -46,8 +46,8 @@ from uuid import uuid4
 
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.client import Client
-from synapse_tui.errors import PeerRefused, PeerSilent, SynapseError
-from synapse_tui.model import Sender
+from synapse_tui.core.errors import PeerRefused, PeerSilent, SynapseError
+from synapse_tui.core.model import Sender
 from tests.ports import free_ports
 from tests.waiting import wait_until
 

@@ -19,10 +19,10 @@ from typing import Any
 
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.core.model import AgentSpec
 from synapse_tui.host import Host
-from synapse_tui.model import AgentSpec
-from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.settings import load_settings
+from synapse_tui.system.paths import UserPaths, shipped_profiles
 
 
 async def main(folder: Path, port: int, *options: str) -> None:

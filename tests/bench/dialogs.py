@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from synapse_tui.model import AgentState, TaskState
+from synapse_tui.core.model import AgentState, TaskState
 from tests.integration.session_rig import Rig, open_rig, until
 
 KINDS = ("timer", "before", "after", "lag", "working")

@@ -22,7 +22,7 @@ from typing import Any
 
 import yaml
 
-from synapse_tui.paths import shipped_profiles
+from synapse_tui.system.paths import shipped_profiles
 from tests.bench.app import Outer
 
 ROOT = Path(__file__).parents[2]

@@ -20,9 +20,9 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.safety.database import LockDatabase
 from synapse_tui.safety.locks import ChangeType, Holder, Modification
+from synapse_tui.system.process_times import is_alive, process_name
 
 PAUSE = 0.002
 

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.core.model import AgentSpec, AgentState
 from synapse_tui.host import Host
-from synapse_tui.model import AgentSpec, AgentState
 from tests.conformance.host import make_host
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import psutil
 
-from synapse_tui.paths import shipped_profiles
+from synapse_tui.system.paths import shipped_profiles
 from tests.e2e.pty_client import PtyClient
 
 AGENTS = 10

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from synapse_tui.paths import shipped_profiles
+from synapse_tui.system.paths import shipped_profiles
 from tests.command_line import call
 from tests.e2e.tmux_terminal import TmuxTerminal
 from tests.ports import free_ports

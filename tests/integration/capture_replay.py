@@ -12,7 +12,7 @@ from typing import Any
 from synapse_tui.agents.composer import ComposerReading
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.state import StateDetector
-from synapse_tui.model import AgentState
+from synapse_tui.core.model import AgentState
 from synapse_tui.terminal import Terminal, TerminalEvent
 from tests.profiles import shipped
 from tests.terminal.recordings import facts_of, output_of

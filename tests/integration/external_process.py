@@ -14,11 +14,11 @@ from pathlib import Path
 from uuid import uuid4
 
 from synapse_tui.a2a.external.service import ExternalAgents
-from synapse_tui.events import Event, EventBus, TaskChanged
+from synapse_tui.core.events import Event, EventBus, TaskChanged
+from synapse_tui.core.model import USER, Task
 from synapse_tui.messages.history import History
-from synapse_tui.model import USER, Task
-from synapse_tui.paths import UserPaths
-from synapse_tui.process_times import is_alive, process_name
+from synapse_tui.system.paths import UserPaths
+from synapse_tui.system.process_times import is_alive, process_name
 from tests.waiting import PATIENCE
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from synapse_tui.model import ExitStatus
+from synapse_tui.core.model import ExitStatus
 from synapse_tui.pty import Guardian, PtyProcess, ReadScheduler
 from tests.waiting import until
 

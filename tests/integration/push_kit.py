@@ -15,10 +15,10 @@ from typing import Any
 from synapse_tui.a2a.push.policy import Resolver, TargetPolicy
 from synapse_tui.a2a.push.sender import PushSender
 from synapse_tui.a2a.push.service import PushService
-from synapse_tui.backoff import Backoff
-from synapse_tui.events import AgentAdded
+from synapse_tui.core.events import AgentAdded
+from synapse_tui.core.model import AgentSpec
 from synapse_tui.messages.history import History, PushJournal
-from synapse_tui.model import AgentSpec
+from synapse_tui.system.backoff import Backoff
 from tests.fake_agent import FakeAgent
 from tests.streams import listening
 

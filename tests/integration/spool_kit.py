@@ -14,9 +14,9 @@ import pytest
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.async_client import AsyncClient
 from synapse_tui.a2a.client import Client, PlainConnection
+from synapse_tui.core.model import Sender
 from synapse_tui.host.host import Tokens
 from synapse_tui.host.spool import Spools
-from synapse_tui.model import Sender
 from synapse_tui.spool.client import SpoolClient
 from synapse_tui.spool.files import MAX_REQUEST, AnswerSeal, SpoolAnswer, SpoolRequest, write_whole
 from tests.fake_agent import FakeAgent

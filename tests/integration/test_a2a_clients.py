@@ -15,8 +15,8 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError
 
 from synapse_tui.a2a.server import AgentServer
-from synapse_tui.content import Artifact, Part
-from synapse_tui.model import DeliveryState, TaskState
+from synapse_tui.core.content import Artifact, Part
+from synapse_tui.core.model import DeliveryState, TaskState
 from tests.a2a_kit import V1, GivenAgent, collect, events, rpc, said, states, stream
 from tests.integration.server_kit import Connection, http, running
 from tests.waiting import PATIENCE, until

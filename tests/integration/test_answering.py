@@ -16,7 +16,7 @@ from synapse_tui.agents.delivery import answering
 from synapse_tui.agents.delivery.answering import AnswerOutcome
 from synapse_tui.agents.dialogs import AgentDialog
 from synapse_tui.agents.profiles.profile import DialogRule
-from synapse_tui.model import AgentState, DeliveryState, TaskState
+from synapse_tui.core.model import AgentState, DeliveryState, TaskState
 from tests.integration.session_rig import Rig, open_rig, with_profile
 from tests.waiting import until
 

@@ -9,8 +9,8 @@ import pytest
 
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.model import AgentState
-from synapse_tui.paths import shipped_profiles
+from synapse_tui.core.model import AgentState
+from synapse_tui.system.paths import shipped_profiles
 from synapse_tui.terminal import TerminalEvent
 from synapse_tui.terminal.events import ProgramStatus
 from tests.integration.capture_replay import Replay, profile, recording, replays

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from synapse_tui.agents.delivery.typist import FRAME
-from synapse_tui.model import AgentState
+from synapse_tui.core.model import AgentState
 from synapse_tui.terminal import Terminal, TerminalEvent
 from synapse_tui.terminal.events import ProgramStatus
 from tests.integration.capture_replay import recording, replay

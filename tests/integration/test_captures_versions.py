@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.model import AgentState
+from synapse_tui.core.model import AgentState
 from tests.integration.capture_replay import (
     Change,
     Replay,

@@ -12,11 +12,11 @@ import pytest
 from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.network import bind_loopback
 from synapse_tui.a2a.server import AgentServer
-from synapse_tui.events import EventBus
+from synapse_tui.core.events import EventBus
 from synapse_tui.host.following import SettingsFollower
 from synapse_tui.host.serving import AccessSettings
-from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
+from synapse_tui.system.paths import UserPaths
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import Connection, http
 from tests.integration.shell_kit import Shell

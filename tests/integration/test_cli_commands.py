@@ -12,8 +12,8 @@ from contextlib import AsyncExitStack
 import pytest
 
 from synapse_tui.a2a.network import bind_loopback
-from synapse_tui.addresses import identity_of
 from synapse_tui.cli import sending
+from synapse_tui.core.addresses import identity_of
 from tests.fake_agent import FakeAgent
 from tests.integration.shell_kit import TOOL, Shell, opened
 from tests.waiting import PATIENCE

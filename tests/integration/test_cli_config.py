@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.settings import SCHEMA
-from synapse_tui.trust import TrustStore
+from synapse_tui.system.trust import TrustStore
 from tests.integration.shell_kit import Shell
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.process_times import process_name, process_start
 from synapse_tui.registry import RegistryEntry
+from synapse_tui.system.process_times import process_name, process_start
 from tests.integration.shell_kit import SYNAPSE, Shell
 
 CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"

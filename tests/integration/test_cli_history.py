@@ -10,13 +10,13 @@ import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
-from synapse_tui.content import Artifact
-from synapse_tui.events import EventBus
+from synapse_tui.core.content import Artifact
+from synapse_tui.core.events import EventBus
+from synapse_tui.core.model import USER, DeliveryState, MessageRequest, Sender, TaskState
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.records import AgentKey
 from synapse_tui.messages.tasks import TaskStore
-from synapse_tui.model import USER, DeliveryState, MessageRequest, Sender, TaskState
 from tests.integration.shell_kit import Shell
 
 SENDER = Sender("synapse-codex-8120", "codex")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.paths import IGNORED
-from synapse_tui.trust import TrustStore
+from synapse_tui.system.paths import IGNORED
+from synapse_tui.system.trust import TrustStore
 from tests.integration.shell_kit import Shell
 
 

@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from synapse_tui.instructions import HEADER, Composed, Fault, TextFile
-from synapse_tui.paths import UserPaths
-from synapse_tui.trust import TrustStore
+from synapse_tui.system.paths import UserPaths
+from synapse_tui.system.trust import TrustStore
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running
 from tests.integration.shell_kit import Shell

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from synapse_tui.events import EventBus
+from synapse_tui.core.events import EventBus
+from synapse_tui.core.model import MessageRequest, Sender
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.records import AgentKey
 from synapse_tui.messages.tasks import TaskStore
-from synapse_tui.model import MessageRequest, Sender
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running
 from tests.integration.shell_kit import Shell

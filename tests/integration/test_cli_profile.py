@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from synapse_tui.paths import shipped_profiles
+from synapse_tui.system.paths import shipped_profiles
 from tests.integration.shell_kit import Shell
 
 

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from synapse_tui.model import AgentState, MessageRequest, Reply, Sender, Task, TaskState
+from synapse_tui.core.model import AgentState, MessageRequest, Reply, Sender, Task, TaskState
 from tests.fake_agent import FakeAgent
 from tests.integration.shell_kit import SYNAPSE, Shell, opened
 

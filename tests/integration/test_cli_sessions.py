@@ -17,9 +17,9 @@ import pytest
 from synapse_tui.cli import agents as agents_cli
 from synapse_tui.cli import sessions, tui
 from synapse_tui.cli.output import run_command
-from synapse_tui.paths import UserPaths
 from synapse_tui.sessions.places import home_key
 from synapse_tui.sessions.wire import encode
+from synapse_tui.system.paths import UserPaths
 
 PATIENCE = 30.0
 

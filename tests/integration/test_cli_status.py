@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from synapse_tui.model import AgentState, Sender, StateReport
+from synapse_tui.core.model import AgentState, Sender, StateReport
 from synapse_tui.registry import RegistryEntry
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running

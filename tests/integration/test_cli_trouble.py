@@ -15,8 +15,8 @@ from pathlib import Path
 import click
 import pytest
 
-from synapse_tui import language
 from synapse_tui.cli.output import ExitCode
+from synapse_tui.system import language
 from tests.cli_tree import commands, leaves, options
 from tests.fake_agent import FakeAgent
 from tests.integration.shell_kit import Result, Shell, opened

@@ -20,11 +20,11 @@ from synapse_tui.agents.profiles.programs import command_spec, parse_agent, pars
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.cli.agents import start_command
 from synapse_tui.cli.tui import build_specs
+from synapse_tui.core.errors import ConfigError, SynapseError, TakesNoMessages
+from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.daemon.workspace import LostWorkspace, WorkspaceSaver
-from synapse_tui.errors import ConfigError, SynapseError, TakesNoMessages
 from synapse_tui.host import Host
-from synapse_tui.model import AgentSpec, AgentState, DeliveryState, Task, TaskState
-from synapse_tui.paths import shipped_profiles
+from synapse_tui.system.paths import shipped_profiles
 from synapse_tui.workspace import Handover, SavedView, WorkspaceStore
 from tests.integration.composer_agent import Shape
 from tests.integration.host_kit import make_host, records, running

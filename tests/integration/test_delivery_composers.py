@@ -12,7 +12,7 @@ import pytest
 
 from synapse_tui.agents.profiles.profile import Profile, StateRule
 from synapse_tui.agents.profiles.reader import read_profile
-from synapse_tui.model import AgentState, DeliveryState, TaskState
+from synapse_tui.core.model import AgentState, DeliveryState, TaskState
 from tests.integration.composer_agent import Shape
 from tests.integration.session_rig import Rig, open_rig, until
 from tests.waiting import at_once

@@ -2,9 +2,9 @@
 
 import pytest
 
-from synapse_tui.errors import MessageError
-from synapse_tui.events import Event, TaskChanged
-from synapse_tui.model import AgentState, DeliveryState, Reply, TaskState
+from synapse_tui.core.errors import MessageError
+from synapse_tui.core.events import Event, TaskChanged
+from synapse_tui.core.model import AgentState, DeliveryState, Reply, TaskState
 from tests.integration.session_rig import open_rig, until, verified_in
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.agents.state import HOOKED
-from synapse_tui.events import Event, TaskChanged
+from synapse_tui.core.events import Event, TaskChanged
+from synapse_tui.core.model import AgentState, DeliveryState, TaskState
 from synapse_tui.hooks import HookKind
-from synapse_tui.model import AgentState, DeliveryState, TaskState
 from tests.bench import dialogs
 from tests.integration.session_rig import open_rig, until
 

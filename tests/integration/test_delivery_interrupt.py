@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
+from synapse_tui.core.model import AgentState, DeliveryState, TaskState
 from synapse_tui.messages.reasons import Reason
-from synapse_tui.model import AgentState, DeliveryState, TaskState
 from tests.integration.session_rig import open_rig, until, verified_in, with_profile
 
 

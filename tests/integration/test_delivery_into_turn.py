@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.model import AgentState, DeliveryState, TaskState
+from synapse_tui.core.model import AgentState, DeliveryState, TaskState
 from tests.integration.session_rig import Rig, open_rig, until, with_profile
 
 QUICK = ("--word-delay", "0")

@@ -8,8 +8,8 @@ import pytest
 
 from synapse_tui.agents.console import AgentConsole
 from synapse_tui.agents.delivery import typist
+from synapse_tui.core.model import DeliveryState, Task, TaskState
 from synapse_tui.messages.reasons import Reason
-from synapse_tui.model import DeliveryState, Task, TaskState
 from tests.integration.session_rig import Rig, open_rig, until
 
 QUICK = ("--word-delay", "0", "--reply", "ok")

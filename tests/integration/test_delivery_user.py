@@ -15,8 +15,8 @@ from synapse_tui.agents import state
 from synapse_tui.agents.adoption import read_handover
 from synapse_tui.agents.console import AgentConsole
 from synapse_tui.agents.keyboard import DELIBERATE
-from synapse_tui.events import Notice
-from synapse_tui.model import AgentState, DeliveryState
+from synapse_tui.core.events import Notice
+from synapse_tui.core.model import AgentState, DeliveryState
 from synapse_tui.workspace import Handover
 from tests.integration.session_rig import Rig, open_rig, until, with_profile
 from tests.integration.typing_user import TypingUser, given, merged, submitted

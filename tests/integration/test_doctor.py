@@ -13,7 +13,7 @@ import yaml
 
 from synapse_tui.doctor.checks import processes_with
 from synapse_tui.doctor.runner import NAMES
-from synapse_tui.paths import shipped_profiles
+from synapse_tui.system.paths import shipped_profiles
 from tests.integration.shell_kit import Result, Shell
 from tests.waiting import PATIENCE
 

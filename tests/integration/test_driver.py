@@ -19,6 +19,7 @@ from textual.app import App
 from textual.binding import Binding
 from textual.widgets import Input, Static
 
+from synapse_tui.core.errors import TerminalUnfit
 from synapse_tui.driver import (
     DriverOptions,
     SynapseDriver,
@@ -30,7 +31,6 @@ from synapse_tui.driver import (
 from synapse_tui.driver.link import LinkListener, LinkOptions, TerminalLink
 from synapse_tui.driver.outer import UNDO_ALL
 from synapse_tui.driver.tty import MAX_CELLS, MAX_COLUMNS, MAX_LINES
-from synapse_tui.errors import TerminalUnfit
 from synapse_tui.terminal.input import KeyEvent
 from tests.integration.driver_terminal import KITTY_ANSWERS, XTERM_ANSWERS, OuterEnd
 

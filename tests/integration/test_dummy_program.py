@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.model import ExitStatus
+from synapse_tui.core.model import ExitStatus
 from tests.integration.dummy_rig import DummyRig
 from tests.integration.pty_harness import runs, until
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.model import AgentState
+from synapse_tui.core.model import AgentState
 from tests.integration.dummy_rig import DummyRig
 from tests.integration.pty_harness import until
 from tests.integration.session_rig import Rig, open_rig

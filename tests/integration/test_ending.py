@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.cli.caller import IDENTITY
-from synapse_tui.events import Notice
+from synapse_tui.core.events import Notice
 from synapse_tui.pty import guardian_process
 from synapse_tui.pty.guardian_process import parse_start, start_time
 from synapse_tui.sessions.client import ask, connect_or_start, request

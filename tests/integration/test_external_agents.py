@@ -19,16 +19,16 @@ from synapse_tui.a2a.external.peer import TaskUpdate
 from synapse_tui.a2a.external.registry import ExternalAgent, ExternalStore
 from synapse_tui.a2a.external.service import ExternalAgents
 from synapse_tui.a2a.external.store import ConversationStore
-from synapse_tui.content import Part, TaskMessage
+from synapse_tui.core.content import Part, TaskMessage
+from synapse_tui.core.errors import HistoryError
+from synapse_tui.core.events import EventBus, ExternalTalked
+from synapse_tui.core.model import USER, ReplyState, Sender, Task, TaskState
 from synapse_tui.database.location import Location, TeamDatabase
 from synapse_tui.database.naming import naming_of
-from synapse_tui.errors import HistoryError
-from synapse_tui.events import EventBus, ExternalTalked
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.records import AgentKey
 from synapse_tui.messages.tasks import TaskStore
-from synapse_tui.model import USER, ReplyState, Sender, Task, TaskState
-from synapse_tui.paths import UserPaths
+from synapse_tui.system.paths import UserPaths
 from tests.fake_agent import FakeAgent
 from tests.integration.test_external_store import talk
 from tests.waiting import PATIENCE, until

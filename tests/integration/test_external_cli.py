@@ -12,7 +12,7 @@ import pytest
 from synapse_tui.a2a.network import bind_loopback
 from synapse_tui.a2a.server import AgentServer
 from synapse_tui.messages.conversations import conversation_folder
-from synapse_tui.paths import find_project
+from synapse_tui.system.paths import find_project
 from tests.fake_agent import FakeAgent
 from tests.integration.external_kit import OldAgent, Running, hand_made, sdk_agent
 from tests.integration.test_external_store import stored_task

@@ -24,8 +24,8 @@ from synapse_tui.a2a.external.peer import (
 from synapse_tui.a2a.external.peers import open_peer
 from synapse_tui.a2a.external.registry import AddRequest, ExternalAgent, ExternalStore
 from synapse_tui.a2a.external.worker import Exchange
-from synapse_tui.errors import CardRefused, ConfigError, InvalidValue, PeerRefused, PeerUnreachable
-from synapse_tui.model import TaskState
+from synapse_tui.core.errors import CardRefused, ConfigError, InvalidValue, PeerRefused, PeerUnreachable
+from synapse_tui.core.model import TaskState
 from tests.integration.external_kit import DialectAgent, OldAgent, Running, card_v1, hand_made, sdk_agent
 from tests.ports import free_ports
 from tests.waiting import PATIENCE

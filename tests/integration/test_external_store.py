@@ -21,11 +21,11 @@ from synapse_tui.a2a.external.conversation import Conversation
 from synapse_tui.a2a.external.discovery import find_agent
 from synapse_tui.a2a.external.registry import AddRequest, ExternalStore
 from synapse_tui.a2a.external.store import ConversationStore
-from synapse_tui.errors import HistoryError
+from synapse_tui.core.errors import HistoryError
+from synapse_tui.core.model import USER, TaskState
 from synapse_tui.messages import conversations
 from synapse_tui.messages.conversations import SavedConversation, conversation_folder
 from synapse_tui.messages.history import History
-from synapse_tui.model import USER, TaskState
 from tests.integration.external_kit import OldAgent, hand_made, sdk_agent
 from tests.waiting import PATIENCE, until
 

@@ -18,12 +18,9 @@ from synapse_tui.a2a import calls
 from synapse_tui.a2a.client import Client
 from synapse_tui.agents.delivery.incoming import Upload, receive
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.daemon.workspace import LostWorkspace
-from synapse_tui.errors import PeerRefused
-from synapse_tui.events import Event, Notice
-from synapse_tui.host import Host
-from synapse_tui.messages.records import TaskQuery
-from synapse_tui.model import (
+from synapse_tui.core.errors import PeerRefused
+from synapse_tui.core.events import Event, Notice
+from synapse_tui.core.model import (
     AgentSpec,
     AgentState,
     DeliveryState,
@@ -32,6 +29,9 @@ from synapse_tui.model import (
     Sender,
     TaskState,
 )
+from synapse_tui.daemon.workspace import LostWorkspace
+from synapse_tui.host import Host
+from synapse_tui.messages.records import TaskQuery
 from synapse_tui.workspace import SavedAgent, SavedWorkspace, WorkspaceStore
 from tests.bench import crash
 from tests.integration.host_kit import make_host, running

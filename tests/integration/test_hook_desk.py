@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 
 import synapse_tui.hooks.client as client_module
-from synapse_tui.events import Event, EventBus, FileChanged, LocksChanged
+from synapse_tui.core.events import Event, EventBus, FileChanged, LocksChanged
 from synapse_tui.hooks import Dialect, HookKind, read_event
 from synapse_tui.hooks.launch import opencode_plugin, prepare
-from synapse_tui.process_times import process_name
 from synapse_tui.safety import handler as handler_module
 from synapse_tui.safety.handler import HookHandler, LockStore, Writer
 from synapse_tui.safety.locks import FileKeys, Lock, Modification
 from synapse_tui.safety.service import HookServer
+from synapse_tui.system.process_times import process_name
 from tests.worktree_kit import make_repository
 
 Opencode = Callable[[str], Awaitable[asyncio.subprocess.Process]]

@@ -14,9 +14,9 @@ import pytest
 
 from synapse_tui.a2a.async_client import AsyncClient
 from synapse_tui.a2a.server import AgentServer
-from synapse_tui.addresses import identity_of
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.errors import (
+from synapse_tui.core.addresses import identity_of
+from synapse_tui.core.errors import (
     AgentExited,
     AgentNotFound,
     CommandNotFound,
@@ -25,11 +25,8 @@ from synapse_tui.errors import (
     PortsExhausted,
     UnknownProfile,
 )
-from synapse_tui.events import AgentAdded, AgentProcessExited, AgentRemoved, Event, TaskChanged
-from synapse_tui.host import Host
-from synapse_tui.messages import tasks as module
-from synapse_tui.messages.service import by_person, reply_of
-from synapse_tui.model import (
+from synapse_tui.core.events import AgentAdded, AgentProcessExited, AgentRemoved, Event, TaskChanged
+from synapse_tui.core.model import (
     USER,
     AgentSpec,
     AgentState,
@@ -40,6 +37,9 @@ from synapse_tui.model import (
     Task,
     TaskState,
 )
+from synapse_tui.host import Host
+from synapse_tui.messages import tasks as module
+from synapse_tui.messages.service import by_person, reply_of
 from synapse_tui.registry import Registry, RegistryEntry
 from synapse_tui.widgets.views import view_agents
 from tests.integration.host_kit import make_host, open_published, open_ready, records, running

@@ -11,13 +11,13 @@ import pytest
 from synapse_tui.a2a.access import REFRESH, RequestOrigin
 from synapse_tui.a2a.peers import Owner
 from synapse_tui.a2a.problems import HttpProblem
-from synapse_tui.errors import ConfigError
-from synapse_tui.events import Event, EventBus, Notice
+from synapse_tui.core.errors import ConfigError
+from synapse_tui.core.events import Event, EventBus, Notice
+from synapse_tui.core.model import AgentSpec, TaskState
 from synapse_tui.host.following import SettingsFollower
 from synapse_tui.host.serving import AccessSettings
-from synapse_tui.model import AgentSpec, TaskState
-from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
+from synapse_tui.system.paths import UserPaths
 from tests.integration.certificates import make_certificate
 from tests.integration.host_kit import make_host, open_published, records, running
 from tests.waiting import until

@@ -14,8 +14,8 @@ from dataclasses import replace
 import pytest
 
 from synapse_tui.host import Host
-from synapse_tui.process_times import process_start
 from synapse_tui.registry import Registry
+from synapse_tui.system.process_times import process_start
 from tests.integration.host_kit import open_published, records
 from tests.integration.shell_kit import Shell
 from tests.waiting import until

@@ -5,7 +5,15 @@ from __future__ import annotations
 from itertools import groupby
 
 from synapse_tui.agents.delivery.typed_text import MessageStyle
-from synapse_tui.model import AgentSpec, AgentState, DeliveryState, MessageRequest, Reply, Sender, TaskState
+from synapse_tui.core.model import (
+    AgentSpec,
+    AgentState,
+    DeliveryState,
+    MessageRequest,
+    Reply,
+    Sender,
+    TaskState,
+)
 from tests.integration.host_kit import make_host, running
 from tests.integration.session_rig import PEER, Rig, open_rig, until
 from tests.integration.test_history import rows

@@ -15,14 +15,14 @@ import pytest
 
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.session import AgentSession, resumed_spec, saved_agent
-from synapse_tui.events import Notice
+from synapse_tui.core.events import Notice
+from synapse_tui.core.model import SYSTEM, USER, AgentSpec, AgentState, MessageRequest, Task, TaskState
 from synapse_tui.host import Host
 from synapse_tui.instructions import HEADER
 from synapse_tui.instructions.compose import UNTRUSTED
-from synapse_tui.model import SYSTEM, USER, AgentSpec, AgentState, MessageRequest, Task, TaskState
-from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
-from synapse_tui.trust import TrustStore
+from synapse_tui.system.paths import UserPaths
+from synapse_tui.system.trust import TrustStore
 from synapse_tui.workspace import Handover, SavedAgent
 from tests.integration.session_rig import until
 from tests.ports import free_ports

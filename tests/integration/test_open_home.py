@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.events import EventBus, Notice
+from synapse_tui.core.events import EventBus, Notice
 from synapse_tui.host.peers import PeerWatch
 from synapse_tui.registry import Registry
 from tests.integration.shell_kit import SYNAPSE, Shell

@@ -19,8 +19,8 @@ from urllib.request import Request, urlopen
 import pytest
 
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.core.model import ReplyState, TaskState
 from synapse_tui.host import Host
-from synapse_tui.model import ReplyState, TaskState
 from tests.integration.host_kit import make_host, open_published, running
 from tests.integration.shell_kit import Shell
 from tests.waiting import PATIENCE, until

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from synapse_tui.agents.delivery.typed_text import MessageStyle
+from synapse_tui.core.errors import UnknownProfile
+from synapse_tui.core.model import AgentSpec
 from synapse_tui.daemon.project import ProjectFiles
-from synapse_tui.errors import UnknownProfile
-from synapse_tui.model import AgentSpec
-from synapse_tui.paths import UserPaths
 from synapse_tui.settings import Settings, load_settings
+from synapse_tui.system.paths import UserPaths
 from tests.waiting import PATIENCE, until
 
 PROFILE = "command: /bin/cat\n"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.errors import FolderUnusable, MessageError, SpawnError
-from synapse_tui.model import ExitStatus
+from synapse_tui.core.errors import FolderUnusable, MessageError, SpawnError
+from synapse_tui.core.model import ExitStatus
 from synapse_tui.pty import PtyProcess
 from tests.integration.pty_harness import descriptors, runs, until
 

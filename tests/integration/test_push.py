@@ -21,10 +21,10 @@ import pytest
 from synapse_tui.a2a.push.policy import TargetPolicy
 from synapse_tui.a2a.push.sender import PushSender
 from synapse_tui.a2a.push.worker import Attempt
-from synapse_tui.content import Artifact
-from synapse_tui.errors import HistoryError, InvalidValue, PushLimit, PushNotFound, TargetRefused
+from synapse_tui.core.content import Artifact
+from synapse_tui.core.errors import HistoryError, InvalidValue, PushLimit, PushNotFound, TargetRefused
+from synapse_tui.core.model import MessageRequest, Sender, TaskState
 from synapse_tui.messages.records import PushDelivery, PushProtocol, PushState, PushSubscription
-from synapse_tui.model import MessageRequest, Sender, TaskState
 from tests.fake_agent import FakeAgent
 from tests.integration.push_kit import ENDLESS, Names, Receiver, answer, receiving, telling
 from tests.waiting import PATIENCE

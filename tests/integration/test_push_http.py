@@ -19,9 +19,9 @@ from synapse_tui.a2a.network import bind_loopback
 from synapse_tui.a2a.push import service
 from synapse_tui.a2a.push.service import PushService
 from synapse_tui.a2a.server import AgentServer
-from synapse_tui.errors import HistoryError
+from synapse_tui.core.errors import HistoryError
+from synapse_tui.core.model import USER, AgentSpec, MessageRequest, TaskState
 from synapse_tui.messages.history import READING, PushJournal
-from synapse_tui.model import USER, AgentSpec, MessageRequest, TaskState
 from synapse_tui.settings.keys import read_keys
 from tests.fake_agent import FakeAgent
 from tests.integration.host_kit import make_host, running

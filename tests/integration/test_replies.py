@@ -14,9 +14,9 @@ from synapse_tui.a2a.async_client import AsyncClient
 from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.a2a.client import Client
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.errors import PeerRefused
+from synapse_tui.core.errors import PeerRefused
+from synapse_tui.core.model import AgentSpec, Reply, ReplyState, Sender, Task, TaskState
 from synapse_tui.host import Host, replies
-from synapse_tui.model import AgentSpec, Reply, ReplyState, Sender, Task, TaskState
 from tests.integration.host_kit import make_host, open_ready, running
 from tests.integration.session_rig import until
 from tests.waiting import PATIENCE

@@ -22,8 +22,8 @@ from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.async_client import AsyncClient
 from synapse_tui.a2a.client import Client
 from synapse_tui.a2a.network import Network, TlsFiles, bind_loopback
-from synapse_tui.errors import ConfigError, PeerRefused, PeerUnreachable
-from synapse_tui.model import USER, Sender
+from synapse_tui.core.errors import ConfigError, PeerRefused, PeerUnreachable
+from synapse_tui.core.model import USER, Sender
 from synapse_tui.settings.keys import read_keys
 from tests.integration.certificates import make_certificate
 from tests.integration.server_kit import BODY, Connection, http, running

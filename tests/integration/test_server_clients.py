@@ -15,8 +15,8 @@ from synapse_tui.a2a.calls import Call
 from synapse_tui.a2a.client import Client
 from synapse_tui.a2a.network import bind_loopback
 from synapse_tui.a2a.signing import TokenVerifier, no_token
-from synapse_tui.errors import PeerRefused, PeerUnreachable, TaskNotFound
-from synapse_tui.model import USER, AgentState, Sender, TaskState
+from synapse_tui.core.errors import PeerRefused, PeerUnreachable, TaskNotFound
+from synapse_tui.core.model import USER, AgentState, Sender, TaskState
 from tests.integration.server_kit import running
 from tests.streams import listening
 

@@ -19,8 +19,8 @@ import pytest
 
 from synapse_tui.a2a.network import LoopbackSockets, bind_loopback, free_port
 from synapse_tui.a2a.server import AgentServer
-from synapse_tui.errors import PortsExhausted, SpawnError
-from synapse_tui.model import USER, MessageRequest, Task
+from synapse_tui.core.errors import PortsExhausted, SpawnError
+from synapse_tui.core.model import USER, MessageRequest, Task
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import BODY, Connection, http, running
 from tests.integration.session_rig import until

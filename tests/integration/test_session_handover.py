@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from synapse_tui.agents.adoption import read_handover, task_from_json, task_to_json
-from synapse_tui.content import Artifact, Part, TaskMessage
-from synapse_tui.errors import HandoverError
-from synapse_tui.model import (
+from synapse_tui.core.content import Artifact, Part, TaskMessage
+from synapse_tui.core.errors import HandoverError
+from synapse_tui.core.model import (
     AgentState,
     DeliveryState,
     ExitStatus,

@@ -13,15 +13,15 @@ import pytest
 from blockbuster import blockbuster_ctx
 
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.errors import AgentExited, MessageError
-from synapse_tui.events import (
+from synapse_tui.core.errors import AgentExited, MessageError
+from synapse_tui.core.events import (
     AgentBell,
     AgentProcessExited,
     AgentStateChanged,
     AgentTitleChanged,
     ClipboardRequested,
 )
-from synapse_tui.model import AgentState, DeliveryState, ExitStatus, TaskState
+from synapse_tui.core.model import AgentState, DeliveryState, ExitStatus, TaskState
 from synapse_tui.pty.scheduler import LOOK_AGAIN, LOOK_READ
 from synapse_tui.terminal import Damage
 from tests.integration.session_rig import open_rig, until, with_profile

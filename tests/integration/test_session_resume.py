@@ -15,8 +15,8 @@ import pytest
 
 from synapse_tui.agents.adoption import read_handover
 from synapse_tui.agents.console import Past
-from synapse_tui.errors import SpawnError
-from synapse_tui.model import AgentState, TaskState
+from synapse_tui.core.errors import SpawnError
+from synapse_tui.core.model import AgentState, TaskState
 from synapse_tui.sessions.client import START_SECONDS, HostSilent, reach_or_start
 from synapse_tui.sessions.places import SessionPlace
 from synapse_tui.sessions.wire import encode

@@ -17,12 +17,12 @@ from typing import Self
 import pytest
 
 from synapse_tui.a2a import calls
-from synapse_tui.errors import PeerUnreachable
+from synapse_tui.core.errors import PeerUnreachable
+from synapse_tui.core.model import USER, Sender
 from synapse_tui.host import spool as host_spool
-from synapse_tui.model import USER, Sender
-from synapse_tui.paths import FOLDER
 from synapse_tui.spool import client as spool_client
 from synapse_tui.spool.files import MAX_REQUEST, SpoolRequest, is_abandoned, write_whole
+from synapse_tui.system.paths import FOLDER
 from tests.fake_agent import FakeAgent
 from tests.integration.host_kit import make_host, open_ready
 from tests.integration.host_kit import running as running_host

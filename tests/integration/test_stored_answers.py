@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from synapse_tui.core.model import AgentState, Task
 from synapse_tui.dummy.script import WIDE, answer
-from synapse_tui.model import AgentState, Task
 from tests.integration.session_rig import Rig, open_rig
 from tests.waiting import until
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.core.errors import HistoryError
 from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import TeamDatabase
-from synapse_tui.errors import HistoryError
 from synapse_tui.messages.archive import Archive
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.records import AgentKey, TaskQuery

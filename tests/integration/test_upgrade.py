@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.errors import HandoverError
+from synapse_tui.core.errors import HandoverError
 from synapse_tui.pty import Guardian, GuardianHandle, Handle, PtyProcess, ReadScheduler
 from tests.integration.pty_harness import Harness, runs, until
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.errors import WorktreeError
+from synapse_tui.core.errors import WorktreeError
 from synapse_tui.worktrees import keep
 from synapse_tui.worktrees.merge import is_merged, merge
 from synapse_tui.worktrees.trees import Repository, Worktree

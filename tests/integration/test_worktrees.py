@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.cli.worktree import shown_diff
-from synapse_tui.errors import SynapseError, WorktreeError
-from synapse_tui.events import Notice
+from synapse_tui.core.errors import SynapseError, WorktreeError
+from synapse_tui.core.events import Notice
+from synapse_tui.core.model import AgentSpec
 from synapse_tui.host import Host
-from synapse_tui.model import AgentSpec
 from synapse_tui.registry import Registry, RegistryEntry
-from synapse_tui.trust import TrustStore
+from synapse_tui.system.trust import TrustStore
 from synapse_tui.worktrees import keep
 from synapse_tui.worktrees.changes import LineCounter, read_changes
 from synapse_tui.worktrees.merge import Conflict, difference, is_merged, merge

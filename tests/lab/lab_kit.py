@@ -21,11 +21,11 @@ import pytest
 from synapse_tui.agents.environment import child_environment
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.events import AgentStateChanged, Event, EventBus
+from synapse_tui.core.events import AgentStateChanged, Event, EventBus
+from synapse_tui.core.model import AgentSpec, AgentState, MessageRequest, Sender, Task, TaskState
 from synapse_tui.messages.tasks import Journal
-from synapse_tui.model import AgentSpec, AgentState, MessageRequest, Sender, Task, TaskState
-from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.pty import ReadScheduler
+from synapse_tui.system.paths import UserPaths, shipped_profiles
 from tests.lab.agents import AGENTS as LAB_AGENTS
 from tests.lab.fake_model import APPENDED, CLOSED
 from tests.profiles import shipped

@@ -11,8 +11,8 @@ from random import Random
 
 from synapse_tui.agents.delivery.gate import dialog_open
 from synapse_tui.agents.delivery.typed_text import typed_text
-from synapse_tui.events import Event, TaskChanged
-from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
+from synapse_tui.core.events import Event, TaskChanged
+from synapse_tui.core.model import AgentState, DeliveryState, Task, TaskState
 from tests.lab.lab_kit import Lab
 from tests.lab.storm_person import Person
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from random import Random
 
-from synapse_tui.model import AgentState
+from synapse_tui.core.model import AgentState
 from synapse_tui.terminal.input import KeyEvent, encode_key, encode_paste
 from tests.lab.lab_kit import Lab, squeezed
 from tests.lab.storm_texts import draft_words

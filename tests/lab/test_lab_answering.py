@@ -10,7 +10,7 @@ import pytest
 from synapse_tui.agents.delivery import answering
 from synapse_tui.agents.delivery.answering import AnswerOutcome
 from synapse_tui.agents.dialogs import AgentDialog, Option
-from synapse_tui.model import AgentState, Task
+from synapse_tui.core.model import AgentState, Task
 from synapse_tui.widgets.text import said
 from tests.lab.agents import AGENTS as LAB_AGENTS
 from tests.lab.lab_kit import AGENTS, Lab, open_lab

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from synapse_tui.model import AgentState
-from synapse_tui.paths import UserPaths
+from synapse_tui.core.model import AgentState
+from synapse_tui.system.paths import UserPaths
 from tests.lab.host_kit import SideBySide, asking, need_agents, open_host
 from tests.lab.lab_kit import AGENTS
 

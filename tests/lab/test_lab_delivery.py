@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from synapse_tui.model import AgentState, DeliveryState, TaskState
+from synapse_tui.core.model import AgentState, DeliveryState, TaskState
 from tests.lab.lab_kit import AGENTS, Lab, open_lab, squeezed
 
 pytestmark = [

@@ -11,7 +11,7 @@ from itertools import cycle
 import pytest
 
 from synapse_tui.agents.keyboard import DELIBERATE
-from synapse_tui.model import AgentState
+from synapse_tui.core.model import AgentState
 from tests.lab.lab_kit import LOG, SLOW, Lab, open_lab
 from tests.lab.test_lab_answering import READABLE, ask
 

@@ -13,7 +13,7 @@ import random
 import pytest
 
 from synapse_tui.agents.delivery.typed_text import typed_text
-from synapse_tui.events import Event, TaskChanged
+from synapse_tui.core.events import Event, TaskChanged
 from tests.lab.lab_kit import AGENTS, Lab, open_lab
 from tests.lab.storm import difference, normal
 from tests.lab.storm_texts import emoji_texts

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.core.model import AgentState, Task, TaskState
 from synapse_tui.hooks import Dialect, HookKind
 from synapse_tui.hooks.install import HookInstaller, place_of
-from synapse_tui.model import AgentState, Task, TaskState
-from synapse_tui.paths import UserPaths
+from synapse_tui.system.paths import UserPaths
 from tests.lab.host_kit import asking, need_agents, open_host
 from tests.lab.lab_kit import HOOKED
 from tests.waiting import until

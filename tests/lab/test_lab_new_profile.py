@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.model import AgentState
+from synapse_tui.core.model import AgentState
 from tests.lab.agents import AGENTS
 from tests.lab.lab_kit import PROFILES, open_lab, squeezed
 

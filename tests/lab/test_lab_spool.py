@@ -17,9 +17,9 @@ import pytest_asyncio
 
 from synapse_tui.agents.environment import installed_command
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.core.model import Task, TaskState
 from synapse_tui.host import Host
-from synapse_tui.model import Task, TaskState
-from synapse_tui.paths import UserPaths
+from synapse_tui.system.paths import UserPaths
 from tests.lab.host_kit import SideBySide, asking, need_agents, open_host
 
 SLOW = 90.0

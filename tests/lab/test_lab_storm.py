@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.core.model import AgentState
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.records import AgentKey
 from synapse_tui.messages.tasks import Journal
-from synapse_tui.model import AgentState
-from synapse_tui.process_times import is_alive, process_name
+from synapse_tui.system.process_times import is_alive, process_name
 from tests.lab.lab_kit import AGENTS, Lab, open_lab
 from tests.lab.storm import Storm
 from tests.lab.storm_person import Person

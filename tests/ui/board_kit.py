@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from synapse_tui.agents.dialogs import AgentDialog, Option
-from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
+from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
 from tests.ui.fakes import FakeHost, FakeSession
 
 BEFORE = """\

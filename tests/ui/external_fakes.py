@@ -15,10 +15,10 @@ from synapse_tui.a2a.external.registry import (
     Interface,
     external_address,
 )
-from synapse_tui.addresses import Address
-from synapse_tui.errors import PeerUnreachable
-from synapse_tui.events import ExternalsChanged, ExternalTalked, TaskChanged
-from synapse_tui.model import USER, DeliveryState, Sender, Task, TaskState
+from synapse_tui.core.addresses import Address
+from synapse_tui.core.errors import PeerUnreachable
+from synapse_tui.core.events import ExternalsChanged, ExternalTalked, TaskChanged
+from synapse_tui.core.model import USER, DeliveryState, Sender, Task, TaskState
 
 if TYPE_CHECKING:
     from tests.ui.fakes import FakeHost

@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
-from synapse_tui.addresses import Address, check_name, receivers, resolve
 from synapse_tui.agents.composer import ComposerReading
 from synapse_tui.agents.delivery.answering import AnswerOutcome
 from synapse_tui.agents.delivery.gate import Explanation
@@ -19,9 +18,10 @@ from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.state import Timeline
 from synapse_tui.agents.watch import Watch, WatchOrder, WatchReport, WatchState, check_order
-from synapse_tui.content import Artifact
-from synapse_tui.errors import AgentNotFound, CommandNotFound, ConfigError
-from synapse_tui.events import (
+from synapse_tui.core.addresses import Address, check_name, receivers, resolve
+from synapse_tui.core.content import Artifact
+from synapse_tui.core.errors import AgentNotFound, CommandNotFound, ConfigError
+from synapse_tui.core.events import (
     AgentAdded,
     AgentProcessExited,
     AgentRemoved,
@@ -32,11 +32,7 @@ from synapse_tui.events import (
     TaskChanged,
     WatchChanged,
 )
-from synapse_tui.host.routing import Receipt
-from synapse_tui.messages.outbox import WaitingMessage
-from synapse_tui.messages.reasons import Reason
-from synapse_tui.messages.records import Change
-from synapse_tui.model import (
+from synapse_tui.core.model import (
     USER,
     AgentSpec,
     AgentState,
@@ -48,7 +44,11 @@ from synapse_tui.model import (
     Task,
     TaskState,
 )
-from synapse_tui.paths import UserPaths
+from synapse_tui.host.routing import Receipt
+from synapse_tui.messages.outbox import WaitingMessage
+from synapse_tui.messages.reasons import Reason
+from synapse_tui.messages.records import Change
+from synapse_tui.system.paths import UserPaths
 from synapse_tui.terminal import Terminal
 from synapse_tui.terminal.style import Rgb
 from tests.ui.external_fakes import FakeExternals

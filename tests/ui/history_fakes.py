@@ -7,11 +7,11 @@ import dataclasses
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from synapse_tui.content import Artifact
-from synapse_tui.errors import HistoryError, TaskNotFound
+from synapse_tui.core.content import Artifact
+from synapse_tui.core.errors import HistoryError, TaskNotFound
+from synapse_tui.core.model import USER, DeliveryState, Sender, Task, TaskState
 from synapse_tui.messages.records import Change, Page, Record, Story, TaskQuery
 from synapse_tui.messages.search import folded, terms_of
-from synapse_tui.model import USER, DeliveryState, Sender, Task, TaskState
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

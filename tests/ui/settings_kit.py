@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from synapse_tui.paths import UserPaths
 from synapse_tui.settings import Settings
 from synapse_tui.settings.files import SettingsFiles
-from synapse_tui.trust import TrustStore
+from synapse_tui.system.paths import UserPaths
+from synapse_tui.system.trust import TrustStore
 
 TYPES = ("claude", "codex", "copilot", "dummy", "gemini", "opencode", "shell")
 

@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 
 from synapse_tui.agents.composer import ComposerReading
-from synapse_tui.model import AgentState, StateReport
+from synapse_tui.core.model import AgentState, StateReport
 from synapse_tui.terminal import Cell, Terminal
 from synapse_tui.themes import variable_defaults
 from synapse_tui.widgets.painting import PaneOutput

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from synapse_tui.events import TaskChanged
-from synapse_tui.model import AgentState, DeliveryState, ExitStatus
+from synapse_tui.core.events import TaskChanged
+from synapse_tui.core.model import AgentState, DeliveryState, ExitStatus
 from synapse_tui.widgets.bars import MIN_LABEL, MORE_LEFT, MORE_RIGHT, TabBar
 from synapse_tui.widgets.fit import distinct, pad, shorten, width_of
 from synapse_tui.widgets.text import one_line, printable

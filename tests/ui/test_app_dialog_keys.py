@@ -6,7 +6,7 @@ from textual.events import Key
 from textual.widgets import Input
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.model import AgentSpec
+from synapse_tui.core.model import AgentSpec
 from synapse_tui.screens.new_agent import NewAgent
 from synapse_tui.screens.palette import Palette
 from synapse_tui.screens.shell import SessionControls

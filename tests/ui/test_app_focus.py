@@ -6,7 +6,7 @@ import pytest
 from textual.events import Key
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.model import ExitStatus
+from synapse_tui.core.model import ExitStatus
 from synapse_tui.widgets.layout import LAYOUTS
 from tests.ui.app_kit import LEADER, running, three_agents, until
 from tests.ui.fakes import FakeHost

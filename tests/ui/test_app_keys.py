@@ -14,12 +14,12 @@ from textual.widgets import OptionList, Static, TextArea
 
 from synapse_tui.actions import GROUPS
 from synapse_tui.app import SynapseApp
+from synapse_tui.core.errors import AgentNotFound
+from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState, ExitStatus
 from synapse_tui.driver import TerminalKey, TerminalText
 from synapse_tui.driver.tokenizer import KeyToken, TextToken, Tokenizer
-from synapse_tui.errors import AgentNotFound
 from synapse_tui.host.routing import Receipt
 from synapse_tui.keymap import Keymap, read_bindings
-from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus
 from synapse_tui.screens.application import help_text
 from synapse_tui.screens.composer import Chips, Composer
 from synapse_tui.screens.dialog import Confirm, Report

@@ -8,7 +8,7 @@ from textual.pilot import Pilot
 from textual.widgets import TextArea
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.model import DeliveryState, ExitStatus
+from synapse_tui.core.model import DeliveryState, ExitStatus
 from synapse_tui.screens.agents import InterruptDialog
 from synapse_tui.screens.composer import Composer, Draft
 from synapse_tui.screens.history import HistoryView

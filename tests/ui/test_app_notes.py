@@ -2,9 +2,9 @@
 
 import pytest
 
-from synapse_tui.errors import AgentNotFound
-from synapse_tui.events import AgentAdded, Notice
-from synapse_tui.model import AgentState, DeliveryState, TaskState
+from synapse_tui.core.errors import AgentNotFound
+from synapse_tui.core.events import AgentAdded, Notice
+from synapse_tui.core.model import AgentState, DeliveryState, TaskState
 from synapse_tui.screens.messages import MessageDetail
 from synapse_tui.widgets import bars as bars_module
 from synapse_tui.widgets import pane as pane_module

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.events import SettingsChanged
-from synapse_tui.model import AgentState
+from synapse_tui.core.events import SettingsChanged
+from synapse_tui.core.model import AgentState
 from synapse_tui.screens.composer import Composer
 from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.app_kit import LEADER, notices, running, text_of, three_agents, until

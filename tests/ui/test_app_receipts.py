@@ -8,8 +8,8 @@ import pytest
 from textual.widgets import OptionList
 
 from synapse_tui.app import SynapseApp
+from synapse_tui.core.model import AgentSpec, DeliveryState, TaskState
 from synapse_tui.messages.records import Change
-from synapse_tui.model import AgentSpec, DeliveryState, TaskState
 from synapse_tui.screens.dialog import Dialog, ListDialog
 from synapse_tui.screens.messages import MessageDetail
 from synapse_tui.widgets import bars

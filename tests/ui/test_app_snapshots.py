@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.model import DEMO_AGENTS, AgentState
+from synapse_tui.core.model import DEMO_AGENTS, AgentState
 from tests.ui.app_kit import make_app, until
 from tests.ui.fakes import FakeHost
 from tests.ui.looks import LARGE, SMALL, USUAL, dialog_looks, every_look

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from synapse_tui.model import AgentSpec, AgentState
+from synapse_tui.core.model import AgentSpec, AgentState
 from synapse_tui.widgets.fit import distinct
 from synapse_tui.widgets.views import still_title
 from tests.ui.app_kit import make_app, running, text_of, until

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from synapse_tui.agents.watch import WatchOrder, WatchState
 from synapse_tui.app import SynapseApp
-from synapse_tui.model import AgentState
+from synapse_tui.core.model import AgentState
 from synapse_tui.screens.agents import WatchForm, WatchView
 from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost, FakeWatcher

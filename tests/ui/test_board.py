@@ -15,8 +15,8 @@ from textual.pilot import Pilot
 
 from synapse_tui.agents.delivery.answering import CHANGED, AnswerOutcome
 from synapse_tui.app import SynapseApp
-from synapse_tui.errors import PortsExhausted
-from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
+from synapse_tui.core.errors import PortsExhausted
+from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
 from synapse_tui.screens.agents import InterruptDialog
 from synapse_tui.screens.composer import Composer
 from synapse_tui.screens.dialog import Confirm, Report

@@ -11,8 +11,8 @@ from textual.widgets import Input
 
 from synapse_tui.a2a.external.peer import TaskUpdate, artifact_of, piece_of
 from synapse_tui.app import SynapseApp
-from synapse_tui.content import Part
-from synapse_tui.model import AgentSpec, AgentState, TaskState
+from synapse_tui.core.content import Part
+from synapse_tui.core.model import AgentSpec, AgentState, TaskState
 from synapse_tui.screens.externals import AddExternal
 from synapse_tui.screens.messages import MessageDetail
 from synapse_tui.widgets.conversation import ConversationPane, ConversationView
@@ -180,7 +180,7 @@ async def test_what_goes_on_is_canceled():
 
 
 async def test_what_cannot_be_sent_stays_in_the_line():
-    from synapse_tui.errors import MessageTooLarge
+    from synapse_tui.core.errors import MessageTooLarge
 
     async with talking() as (app, pilot, host, view):
         host.fail["external_send"] = MessageTooLarge("the message is too large")

@@ -12,10 +12,10 @@ import pytest
 from textual.pilot import Pilot
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.content import Artifact
-from synapse_tui.errors import HistoryError
-from synapse_tui.events import TaskChanged
-from synapse_tui.model import AgentSpec, DeliveryState, Sender, TaskState
+from synapse_tui.core.content import Artifact
+from synapse_tui.core.errors import HistoryError
+from synapse_tui.core.events import TaskChanged
+from synapse_tui.core.model import AgentSpec, DeliveryState, Sender, TaskState
 from synapse_tui.screens.composer import Composer
 from synapse_tui.screens.dialog import Pick
 from synapse_tui.screens.history import OFF, HistoryExport, HistoryView

@@ -5,7 +5,7 @@ from textual.geometry import Region
 from textual.pilot import Pilot
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.model import AgentSpec
+from synapse_tui.core.model import AgentSpec
 from synapse_tui.screens.main import restore_view, view_state
 from synapse_tui.screens.new_agent import NewAgent
 from tests.ui.app_kit import LEADER, at_main, notices, running, text_of, three_agents, until

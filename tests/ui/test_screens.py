@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.actions import ACTIONS
-from synapse_tui.errors import SynapseError
-from synapse_tui.model import AgentSpec, DeliveryState
+from synapse_tui.core.errors import SynapseError
+from synapse_tui.core.model import AgentSpec, DeliveryState
 from synapse_tui.screens.composer import recipients
 from synapse_tui.screens.questions import TrustQuestion
-from synapse_tui.trust import UntrustedFile
+from synapse_tui.system.trust import UntrustedFile
 from synapse_tui.widgets.option_lists import Choices
 from synapse_tui.widgets.views import AgentView
 from tests.ui.app_kit import LEADER, at_main, at_rest, running, text_of, three_agents, until

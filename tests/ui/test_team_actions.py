@@ -11,12 +11,12 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.errors import PortsExhausted
-from synapse_tui.model import AgentSpec
-from synapse_tui.paths import UserPaths
+from synapse_tui.core.errors import PortsExhausted
+from synapse_tui.core.model import AgentSpec
 from synapse_tui.screens.dialog import Pick
 from synapse_tui.screens.questions import TrustQuestion
 from synapse_tui.screens.teams import SaveTeam
+from synapse_tui.system.paths import UserPaths
 from synapse_tui.teams.files import Teams
 from tests.ui.app_kit import notices, running, text_of, until
 from tests.ui.fakes import FakeHost

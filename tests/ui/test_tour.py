@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from textual.events import Click, MouseUp
 
-from synapse_tui.errors import PortsExhausted
-from synapse_tui.model import DEMO_AGENTS, AgentSpec, AgentState, DeliveryState, TaskState
+from synapse_tui.core.errors import PortsExhausted
+from synapse_tui.core.model import DEMO_AGENTS, AgentSpec, AgentState, DeliveryState, TaskState
 from synapse_tui.widgets.fit import Hint
 from synapse_tui.widgets.tour import TourKeys
 from tests.ui.app_kit import LEADER, running, text_of, until

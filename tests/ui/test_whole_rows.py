@@ -15,7 +15,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
 
-from synapse_tui.language import Catalogue
+from synapse_tui.system.language import Catalogue
 from synapse_tui.terminal import Terminal
 from synapse_tui.widgets import key_hints
 from synapse_tui.widgets.painting import WholeCompositor

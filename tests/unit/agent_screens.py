@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.state import StateDetector, Timeline
-from synapse_tui.model import StateReport
+from synapse_tui.core.model import StateReport
 from synapse_tui.terminal import Terminal
 from tests.profiles import shipped
 

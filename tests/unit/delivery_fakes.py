@@ -13,7 +13,7 @@ from synapse_tui.agents.delivery.gate import Seen
 from synapse_tui.agents.dialogs import AgentDialog
 from synapse_tui.agents.keyboard import DialogGuard, Keyboard
 from synapse_tui.agents.profiles.profile import ComposerRules, Profile, Submit
-from synapse_tui.model import AgentState, StateReport
+from synapse_tui.core.model import AgentState, StateReport
 from synapse_tui.terminal.events import Modes
 
 RULES = ComposerRules(

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
-from synapse_tui.events import EventBus
+from synapse_tui.core.events import EventBus
+from synapse_tui.core.model import MessageRequest, Sender
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.records import AgentKey
 from synapse_tui.messages.tasks import TaskStore
-from synapse_tui.model import MessageRequest, Sender
 
 KEY = AgentKey("/project", "synapse-dummy-8190", "dummy")
 OTHER = AgentKey("/project", "synapse-dummy-8191", "dummy")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapse_tui.addresses import (
+from synapse_tui.core.addresses import (
     Address,
     agent_id_for,
     complete,
@@ -21,7 +21,7 @@ from synapse_tui.addresses import (
     receivers,
     resolve,
 )
-from synapse_tui.errors import AgentExited, AgentNotFound, AmbiguousAddress, TakesNoMessages
+from synapse_tui.core.errors import AgentExited, AgentNotFound, AmbiguousAddress, TakesNoMessages
 
 
 def agent(

@@ -22,13 +22,13 @@ from synapse_tui.a2a.network import Network, TlsFiles
 from synapse_tui.a2a.peers import Owner
 from synapse_tui.a2a.problems import HttpProblem
 from synapse_tui.a2a.protocol.cards import CardShape, card_security
-from synapse_tui.errors import ConfigError
-from synapse_tui.events import EventBus, Notice
+from synapse_tui.core.errors import ConfigError
+from synapse_tui.core.events import EventBus, Notice
 from synapse_tui.host.serving import AccessSettings
-from synapse_tui.paths import UserPaths
 from synapse_tui.settings import Settings, load_settings
 from synapse_tui.settings.files import SettingsFile
 from synapse_tui.settings.keys import digest_of, read_keys
+from synapse_tui.system.paths import UserPaths
 from tests.unit.clock import Clock
 
 SECRET = "correct-horse-battery-staple"

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Connection, event, text
 
-from synapse_tui.errors import HistoryError, TaskNotFound
+from synapse_tui.core.errors import HistoryError, TaskNotFound
 from synapse_tui.messages import search_sqlite
 from synapse_tui.messages.archive import Archive
 from synapse_tui.messages.quick import listed_tasks

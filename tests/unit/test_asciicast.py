@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synapse_tui.disk_queue import MAX_WAITING
-from synapse_tui.errors import SynapseError
+from synapse_tui.core.errors import SynapseError
 from synapse_tui.recording import asciicast as recorder_module
 from synapse_tui.recording.asciicast import GAP, CastEncoder, Header, ScreenRecorder
+from synapse_tui.system.disk_queue import MAX_WAITING
 from synapse_tui.terminal import Terminal
 from tests.asciicast import play, read
 from tests.terminal.test_vt_properties import streams

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from synapse_tui.agents.dialogs import AgentDialog
-from synapse_tui.model import AgentState, ExitStatus
+from synapse_tui.core.model import AgentState, ExitStatus
 from synapse_tui.widgets.agent_rows import counts
 from synapse_tui.widgets.board import DEAD_SECONDS, Answering
 from synapse_tui.widgets.board_drawing import Asked

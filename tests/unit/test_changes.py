@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapse_tui.content import Artifact, artifact_id
-from synapse_tui.errors import HistoryError
-from synapse_tui.events import EventBus
+from synapse_tui.core.content import Artifact, artifact_id
+from synapse_tui.core.errors import HistoryError
+from synapse_tui.core.events import EventBus
+from synapse_tui.core.model import USER, MessageRequest, Task, TaskState
 from synapse_tui.messages.changes import (
     LOOK,
     AnswerProgress,
@@ -23,7 +24,6 @@ from synapse_tui.messages.changes import (
     Writing,
 )
 from synapse_tui.messages.tasks import Journal, TaskStore
-from synapse_tui.model import USER, MessageRequest, Task, TaskState
 
 
 class Rig:

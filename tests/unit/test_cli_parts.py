@@ -16,17 +16,18 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from synapse_tui import cli, errors
+from synapse_tui import cli
 from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.agents.profiles.programs import parse_spec
 from synapse_tui.cli import group, output, sending
 from synapse_tui.cli.reply import MAX_FILES, read_content, state_of
 from synapse_tui.cli.sending import ENDED, LONGEST_LOOK, MAX_FAILURES, OVERDUE, PAUSES, Waiter
 from synapse_tui.cli.tui import build_specs, split_arguments
-from synapse_tui.content import Part
-from synapse_tui.errors import ConfigError, InvalidValue, MessageTooLarge
+from synapse_tui.core import errors
+from synapse_tui.core.content import Part
+from synapse_tui.core.errors import ConfigError, InvalidValue, MessageTooLarge
+from synapse_tui.core.model import AgentSpec, TaskState
 from synapse_tui.messages.reasons import Reason
-from synapse_tui.model import AgentSpec, TaskState
 
 
 class Time:

@@ -16,7 +16,7 @@ import pytest
 from synapse_tui.cli import group
 from synapse_tui.cli.output import ExitCode
 from synapse_tui.messages.archive import Archive
-from synapse_tui.paths import UserPaths
+from synapse_tui.system.paths import UserPaths
 from tests.cli_tree import DOCS, called, commands, leaves, options, parse
 
 COMMANDS = commands()
@@ -212,7 +212,7 @@ HEAVY = {
     "yaml",
 }
 """What no quick command may load, with what lies below it."""
-NOT_FOR_HELP = {"json", "pathlib", "unicodedata", "hashlib", "synapse_tui.model", "synapse_tui.registry"}
+NOT_FOR_HELP = {"json", "pathlib", "unicodedata", "hashlib", "synapse_tui.core.model", "synapse_tui.registry"}
 """What the list of all commands does not need either."""
 NOT_FOR_LIST = {"hashlib", "http.client", "socket", "synapse_tui.a2a.client", "synapse_tui.settings"}
 NOT_FOR_HOOK = {"json", "pathlib", "re", "typing", "enum", "dataclasses", "click"}
@@ -256,7 +256,7 @@ def within(modules: set[str], names: set[str]) -> set[str]:
         (["send", "nobody", "hello"], set()),
         (["reply", "done"], set()),
         (["hook", "pre", "--dialect", "claude"], {"synapse_tui.registry", "synapse_tui.settings"}),
-        (["completion", "bash"], {"synapse_tui.model", "synapse_tui.registry"}),
+        (["completion", "bash"], {"synapse_tui.core.model", "synapse_tui.registry"}),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

@@ -8,7 +8,7 @@ import pytest
 
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.calls import read_task
-from synapse_tui.model import Sender, TaskState
+from synapse_tui.core.model import Sender, TaskState
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from synapse_tui.collector import (
+from synapse_tui.system.collector import (
     FULL_APART,
     IDLE_OBJECTS,
     LOOK,

@@ -6,7 +6,7 @@ import pytest
 
 from synapse_tui.agents.composer import ComposerReading, read_composer
 from synapse_tui.agents.profiles.profile import AUTO_COMPOSER, Profile
-from synapse_tui.model import AgentState, StateReport
+from synapse_tui.core.model import AgentState, StateReport
 from tests.unit.agent_screens import COMPOSERS, DIALOGS, DIM, GREY, NORMAL, OFF, WIDE, Screen
 
 AUTO = Profile("mine", "Mine", "mine", composer=AUTO_COMPOSER)

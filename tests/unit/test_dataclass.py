@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.dataclass import dataclass as ours
+from synapse_tui.system.dataclass import dataclass as ours
 
 
 def define(decorator: Callable[..., Any], **options: bool) -> list[type[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from synapse_tui.errors import RulesUndecided
+from synapse_tui.core.errors import RulesUndecided
 from synapse_tui.instructions import Rules
 
 TABLE = """\

@@ -6,8 +6,8 @@ import pytest
 
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.cli.demo import PORTS, scratch_project
-from synapse_tui.language import language
-from synapse_tui.paths import UserPaths, shipped_profiles
+from synapse_tui.system.language import language
+from synapse_tui.system.paths import UserPaths, shipped_profiles
 
 
 def test_the_agents_of_the_demo_have_ports_of_their_own():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from synapse_tui.errors import ProfileError, SynapseError
+from synapse_tui.core.errors import ProfileError, SynapseError
 from synapse_tui.screens.dialog import describe
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Startup
 from synapse_tui.agents.state import ASKS
+from synapse_tui.core.model import AgentState
 from synapse_tui.hooks import HookKind
-from synapse_tui.model import AgentState
 from tests.unit.agent_screens import CLAUDE_DIALOG, Screen, claude, dummy, osc, profile
 
 READY, WORKING, WAITING, STARTING, UNKNOWN = "READY", "PROCESSING", "WAITING", "STARTING", "UNKNOWN"

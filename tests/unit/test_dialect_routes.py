@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from synapse_tui.addresses import identity_of
-from synapse_tui.errors import MessageError
-from synapse_tui.model import AgentState, MessageRequest, Task
+from synapse_tui.core.addresses import identity_of
+from synapse_tui.core.errors import MessageError
+from synapse_tui.core.model import AgentState, MessageRequest, Task
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import message, served
 

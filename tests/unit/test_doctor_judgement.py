@@ -8,6 +8,7 @@ import pytest
 
 from synapse_tui.agents.profiles.profile import Hazards
 from synapse_tui.agents.state import decide
+from synapse_tui.core.model import AgentState, DeliveryState, TaskState
 from synapse_tui.doctor.checks import (
     Begin,
     DialogTrial,
@@ -28,7 +29,6 @@ from synapse_tui.doctor.turns import (
     judge_hazards,
     judge_turn,
 )
-from synapse_tui.model import AgentState, DeliveryState, TaskState
 from tests.unit.doctor_kit import keys, rule_of, seen, shipped, signals, task, unsent
 
 READY, WORKING, WAITING, UNKNOWN = (

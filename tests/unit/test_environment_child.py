@@ -11,7 +11,7 @@ import pytest
 
 from synapse_tui.agents.environment import child_environment, command_folder, installed_command
 from synapse_tui.agents.profiles.profile import Profile, Quirks
-from synapse_tui.paths import UserPaths
+from synapse_tui.system.paths import UserPaths
 
 PROFILE = Profile(
     "claude", "Claude", "claude", env={"EXTRA": "1", "SYNAPSE_AGENT_ID": "forged", "TERM": "xterm"}

@@ -39,10 +39,17 @@ from synapse_tui.a2a.external.registry import (
 from synapse_tui.a2a.external.transport import Bounds, Forbidden, GuardedTransport, MessageSize
 from synapse_tui.a2a.external.untrusted import check_url, clean_text, is_allowed, origin_of
 from synapse_tui.a2a.external.worker import Exchange, SavedFiles
-from synapse_tui.content import Part, TaskMessage
-from synapse_tui.errors import AgentNotFound, BudgetSpent, CardRefused, InvalidValue, PeerRefused, TaskEnded
+from synapse_tui.core.content import Part, TaskMessage
+from synapse_tui.core.errors import (
+    AgentNotFound,
+    BudgetSpent,
+    CardRefused,
+    InvalidValue,
+    PeerRefused,
+    TaskEnded,
+)
+from synapse_tui.core.model import USER, Sender, Task, TaskState
 from synapse_tui.messages.conversations import ConversationEntry, SavedConversation
-from synapse_tui.model import USER, Sender, Task, TaskState
 from synapse_tui.widgets.text import wrapped
 
 CARD_URL = "https://agent.example/.well-known/agent-card.json"

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import ScalarResult
 
-from synapse_tui.errors import HistoryError
+from synapse_tui.core.errors import HistoryError
 from synapse_tui.messages.quick import held_locks
 from synapse_tui.safety.changes import lines_of_texts
 from synapse_tui.safety.database import LockDatabase

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.inotify import Inotify
 from synapse_tui.settings import watch
 from synapse_tui.settings.watch import FileWatch
+from synapse_tui.system.inotify import Inotify
 from tests.waiting import until
 
 

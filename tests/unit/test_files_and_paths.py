@@ -17,8 +17,13 @@ import pytest
 from synapse_tui.a2a.external.registry import ExternalAgent, ExternalStore
 from synapse_tui.agents.profiles.profile import TranscriptLines, TranscriptRules
 from synapse_tui.agents.transcript import _newest
-from synapse_tui.errors import ConfigError, SessionError, UnsafePath
-from synapse_tui.files import (
+from synapse_tui.core.errors import ConfigError, SessionError, UnsafePath
+from synapse_tui.messages.conversations import import_files
+from synapse_tui.safety.changes import take
+from synapse_tui.sessions.client import locked
+from synapse_tui.sessions.places import place_of
+from synapse_tui.spool.files import HOST_FILE, is_abandoned
+from synapse_tui.system.files import (
     check_safe,
     is_open,
     private_folder,
@@ -27,12 +32,7 @@ from synapse_tui.files import (
     write_advice,
     write_private,
 )
-from synapse_tui.messages.conversations import import_files
-from synapse_tui.paths import UserPaths, find_project
-from synapse_tui.safety.changes import take
-from synapse_tui.sessions.client import locked
-from synapse_tui.sessions.places import place_of
-from synapse_tui.spool.files import HOST_FILE, is_abandoned
+from synapse_tui.system.paths import UserPaths, find_project
 from synapse_tui.workspace.store import WorkspaceStore
 from tests.odd_files import KINDS, put_odd
 
@@ -277,7 +277,7 @@ def held(path: Path) -> Iterator[None]:
 def test_whoever_holds_a_lock_of_ours_is_not_waited_for_forever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("synapse_tui.files.LOCK_TIMEOUT", 0.05)
+    monkeypatch.setattr("synapse_tui.system.files.LOCK_TIMEOUT", 0.05)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     store = ExternalStore(private_folder(tmp_path / "external"))
     store.put(ExternalAgent("docs", "https://docs.example/"))

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.agents.profiles.finding import load_profiles
-from synapse_tui.events import EventBus, Notice, SettingsChanged
+from synapse_tui.core.events import EventBus, Notice, SettingsChanged
 from synapse_tui.host import following
 from synapse_tui.host.following import ProfileFiles, SettingsFollower
-from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings, watch
-from synapse_tui.trust import TrustStore
+from synapse_tui.system.paths import UserPaths
+from synapse_tui.system.trust import TrustStore
 from tests.integration.session_rig import until
 
 

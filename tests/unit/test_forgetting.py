@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.content import Artifact
-from synapse_tui.events import EventBus
+from synapse_tui.core.content import Artifact
+from synapse_tui.core.events import EventBus
+from synapse_tui.core.model import DeliveryState, MessageRequest, ReplyState, TaskState
 from synapse_tui.host import history as host_history
 from synapse_tui.host.history import HistoryKeeper
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.tasks import TaskStore
-from synapse_tui.model import DeliveryState, MessageRequest, ReplyState, TaskState
 from synapse_tui.settings import Settings
 from tests.unit.store_kit import KEY, SENDER, make_book, opened, rows, send
 from tests.waiting import until

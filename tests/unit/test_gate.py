@@ -14,11 +14,11 @@ from synapse_tui.agents.delivery.typist import BUSY, FETCHES, TAKES, Pace
 from synapse_tui.agents.keyboard import QUIET_BLIND
 from synapse_tui.agents.profiles.profile import Submit
 from synapse_tui.agents.turns import TurnTracker
-from synapse_tui.events import EventBus
+from synapse_tui.core.events import EventBus
+from synapse_tui.core.model import AgentState
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.tasks import TaskStore
-from synapse_tui.model import AgentState
 from tests.unit.delivery_fakes import FakeAgent, make_profile
 
 

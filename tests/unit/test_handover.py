@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synapse_tui.errors import HandoverError
+from synapse_tui.core.errors import HandoverError
 from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
 
 AGENT = AgentHandover(

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.content import Artifact
-from synapse_tui.errors import HistoryError, InvalidValue, TaskNotFound
+from synapse_tui.core.content import Artifact
+from synapse_tui.core.errors import HistoryError, InvalidValue, TaskNotFound
+from synapse_tui.core.model import DeliveryState, TaskState
 from synapse_tui.host.history import STEP, HistoryReader, IdleIndex
 from synapse_tui.messages.archive import Archive
 from synapse_tui.messages.records import Page, Record, TaskQuery
 from synapse_tui.messages.tasks import WRITE_TIMEOUT
-from synapse_tui.model import DeliveryState, TaskState
 from tests.unit.store_kit import make_book, opened, send
 
 

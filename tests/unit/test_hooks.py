@@ -15,7 +15,7 @@ import pytest
 
 import synapse_tui.hooks.client as client_module
 from synapse_tui.agents.state import ASKS, HOOKED, WORKS
-from synapse_tui.errors import ConfigError
+from synapse_tui.core.errors import ConfigError
 from synapse_tui.hooks import (
     Dialect,
     FileWrite,

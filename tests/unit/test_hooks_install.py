@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.errors import ConfigError
+from synapse_tui.core.errors import ConfigError
 from synapse_tui.hooks import Dialect
 from synapse_tui.hooks.install import HookInstaller, HookStatus, place_of
 from synapse_tui.hooks.launch import NPM, codex_keys, codex_setting, command_line, prepare

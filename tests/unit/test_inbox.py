@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from synapse_tui.errors import HistoryError, MessageError
+from synapse_tui.core.errors import HistoryError, MessageError
+from synapse_tui.core.model import DeliveryState, Parked, Sender, TaskState
 from synapse_tui.messages import outbox as limits
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.recovery import DeliveryStatus, after_end
-from synapse_tui.model import DeliveryState, Parked, Sender, TaskState
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import served, signer
 

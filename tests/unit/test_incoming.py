@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from synapse_tui.agents.delivery import incoming
 from synapse_tui.agents.delivery.incoming import Upload, receive, remove_old, safe_name, text_with_files
-from synapse_tui.content import Part
-from synapse_tui.errors import MessageError, MessageTooLarge
+from synapse_tui.core.content import Part
+from synapse_tui.core.errors import MessageError, MessageTooLarge
 
 TASK = "0123456789abcdef"
 FOLDER = ".synapse/files/01234567"

@@ -8,7 +8,7 @@ from synapse_tui.agents.composer import Proof
 from synapse_tui.agents.delivery.interrupt import Interrupter
 from synapse_tui.agents.keyboard import APART
 from synapse_tui.agents.profiles.profile import Interrupt
-from synapse_tui.model import AgentState
+from synapse_tui.core.model import AgentState
 from tests.unit.delivery_fakes import FakeAgent, make_profile
 
 ESC = b"\x1b"

@@ -17,13 +17,14 @@ import httpx
 import pytest
 from textual.content import Content
 
-from synapse_tui import language
 from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.a2a.external.transport import problem_of
 from synapse_tui.actions import GROUPS
 from synapse_tui.cli.output import cells
 from synapse_tui.cli.sending import receipt
 from synapse_tui.cli.sessions import _report_end
+from synapse_tui.core.model import AgentState, DeliveryState, TaskState
+from synapse_tui.core.wording import standing_words
 from synapse_tui.dummy.app import DummyApp, JsonLinesFile, parse_options
 from synapse_tui.dummy.composer import DummyComposer
 from synapse_tui.dummy.parts import PARTS
@@ -32,9 +33,7 @@ from synapse_tui.dummy.script import Directive, ScriptedDialog, permission
 from synapse_tui.dummy.terminal import Loop, Tty
 from synapse_tui.git_changes import FolderChange
 from synapse_tui.keymap import Keymap
-from synapse_tui.language import Catalogue, breakable, parts_of
 from synapse_tui.messages.records import Change
-from synapse_tui.model import AgentState, DeliveryState, TaskState
 from synapse_tui.registry import Registry, RegistryEntry
 from synapse_tui.screens.application import help_text
 from synapse_tui.screens.messages import timeline_text
@@ -45,11 +44,12 @@ from synapse_tui.sessions.client import Ended
 from synapse_tui.sessions.places import SessionPlace
 from synapse_tui.settings.files import SettingEntry, survey
 from synapse_tui.settings.schema import SCHEMA, words_for
+from synapse_tui.system import language
+from synapse_tui.system.language import Catalogue, breakable, parts_of
 from synapse_tui.terminal import Terminal
 from synapse_tui.widgets.agent_rows import changed
 from synapse_tui.widgets.deck import layout_name
 from synapse_tui.widgets.text import wrapped_line  # also teaches Textual
-from synapse_tui.wording import standing_words
 from tests.command_line import Result, call
 from tests.profiles import shipped
 from tests.texts import CATALOGUES, lists, texts

@@ -28,7 +28,7 @@ from synapse_tui.a2a.bodies import (
 )
 from synapse_tui.a2a.problems import HttpProblem
 from synapse_tui.agents.delivery.incoming import MAX_FILES
-from synapse_tui.errors import MessageError
+from synapse_tui.core.errors import MessageError
 from synapse_tui.settings.keys import read_keys
 from tests.a2a_kit import AT_ONCE, V1, GivenAgent
 from tests.unit.dialect_kit import TOKENS, message, served, signer

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from synapse_tui.errors import HistoryError
+from synapse_tui.core.errors import HistoryError
+from synapse_tui.core.model import DeliveryState, Sender
 from synapse_tui.messages.reasons import Reason
-from synapse_tui.model import DeliveryState, Sender
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import message, served, signer
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
-from synapse_tui.errors import ProfileError, UnknownProfile
-from synapse_tui.model import AgentState
-from synapse_tui.paths import shipped_profiles
-from synapse_tui.trust import TrustStore
+from synapse_tui.core.errors import ProfileError, UnknownProfile
+from synapse_tui.core.model import AgentState
+from synapse_tui.system.paths import shipped_profiles
+from synapse_tui.system.trust import TrustStore
 from tests.odd_files import KINDS, put_odd
 
 EVERY_AGENT = (

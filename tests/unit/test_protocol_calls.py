@@ -14,8 +14,8 @@ import pytest
 from synapse_tui.a2a.access import Access, AccessRules
 from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.protocol.handler import within
+from synapse_tui.core.model import USER, MessageRequest
 from synapse_tui.messages.records import Page
-from synapse_tui.model import USER, MessageRequest
 from synapse_tui.settings.keys import read_keys
 from tests.a2a_kit import AT_ONCE, V1, GivenAgent, Refused, post, rpc, said
 from tests.unit.dialect_kit import served, signer

@@ -27,8 +27,8 @@ from synapse_tui.a2a.protocol.convert import (
 )
 from synapse_tui.a2a.protocol.handler import MAX_ANSWERED, Retries, list_json
 from synapse_tui.a2a.wire import check_media_type
-from synapse_tui.content import Artifact, Part, TaskMessage
-from synapse_tui.model import USER, MessageRequest, Task
+from synapse_tui.core.content import Artifact, Part, TaskMessage
+from synapse_tui.core.model import USER, MessageRequest, Task
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import served
 from tests.waiting import PATIENCE

@@ -18,8 +18,8 @@ from synapse_tui.a2a.push.policy import Allowed, Reach, Resolver, TargetPolicy, 
 from synapse_tui.a2a.push.sender import retry_after
 from synapse_tui.a2a.push.subscriptions import Subscriptions
 from synapse_tui.a2a.push.worker import CROWDED, RETRY, SUPERSEDED, Attempt, PushWorker, ReceiverQueue
-from synapse_tui.backoff import Backoff
-from synapse_tui.errors import ConfigError, TargetRefused
+from synapse_tui.core.errors import ConfigError, TargetRefused
+from synapse_tui.core.model import DeliveryState, TaskState
 from synapse_tui.messages.history import History, PushJournal
 from synapse_tui.messages.records import (
     MAX_PUSHES,
@@ -29,7 +29,7 @@ from synapse_tui.messages.records import (
     PushState,
     PushSubscription,
 )
-from synapse_tui.model import DeliveryState, TaskState
+from synapse_tui.system.backoff import Backoff
 from tests.unit.store_kit import KEY, make_book, opened, rows, send
 from tests.waiting import until
 

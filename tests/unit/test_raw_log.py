@@ -9,7 +9,7 @@ import threading
 
 from synapse_tui.agents.raw_log import GAP, Begun, RawLog, Resized, TimesReader, WrittenBytes, times_path
 from synapse_tui.daemon.logs import PAUSE, Repeats
-from synapse_tui.disk_queue import MAX_WAITING, DiskQueue
+from synapse_tui.system.disk_queue import MAX_WAITING, DiskQueue
 
 
 async def test_only_the_owner_may_read_it(tmp_path):

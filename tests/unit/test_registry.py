@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.paths import own_command, tilde, with_tilde
-from synapse_tui.process_times import pid_namespace, process_start
 from synapse_tui.registry import Registry, RegistryEntry, is_live
+from synapse_tui.system.paths import own_command, tilde, with_tilde
+from synapse_tui.system.process_times import pid_namespace, process_start
 from tests.work import work
 
 

@@ -10,15 +10,9 @@ from typing import Any
 import pytest
 
 from synapse_tui.a2a.calls import Call, PeerTask
-from synapse_tui.backoff import Backoff
-from synapse_tui.errors import AgentExited, MessageError, PeerRefused, PeerUnreachable
-from synapse_tui.events import AgentAdded, Event, EventBus, Notice
-from synapse_tui.host import replies as module
-from synapse_tui.host.replies import Replies
-from synapse_tui.messages.history import READING
-from synapse_tui.messages.records import AgentKey, ReplyDue
-from synapse_tui.messages.tasks import Journal
-from synapse_tui.model import (
+from synapse_tui.core.errors import AgentExited, MessageError, PeerRefused, PeerUnreachable
+from synapse_tui.core.events import AgentAdded, Event, EventBus, Notice
+from synapse_tui.core.model import (
     USER,
     AgentSpec,
     DeliveryState,
@@ -29,6 +23,12 @@ from synapse_tui.model import (
     Task,
     TaskState,
 )
+from synapse_tui.host import replies as module
+from synapse_tui.host.replies import Replies
+from synapse_tui.messages.history import READING
+from synapse_tui.messages.records import AgentKey, ReplyDue
+from synapse_tui.messages.tasks import Journal
+from synapse_tui.system.backoff import Backoff
 from tests.fake_agent import FakeAgent
 from tests.waiting import until
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.events import AgentAdded, EventBus
+from synapse_tui.core.events import AgentAdded, EventBus
+from synapse_tui.core.model import MessageRequest, ReplyState, Sender, TaskState
 from synapse_tui.host.replies import Replies
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.records import AgentKey
-from synapse_tui.model import MessageRequest, ReplyState, Sender, TaskState
 from tests.fake_agent import FakeAgent
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from synapse_tui.errors import HistoryError
-from synapse_tui.model import MessageRequest, Sender, Task, TaskState
+from synapse_tui.core.errors import HistoryError
+from synapse_tui.core.model import MessageRequest, Sender, Task, TaskState
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import TOKENS, message, served, signer
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from synapse_tui.a2a.external.untrusted import clean_text
 from synapse_tui.agents.delivery.typed_text import escape_forged, message_text, prompt_text, safe_id
 from synapse_tui.agents.profiles.profile import Hazards
-from synapse_tui.errors import MessageError, MessageTooLarge
+from synapse_tui.core.errors import MessageError, MessageTooLarge
+from synapse_tui.core.model import MAX_MESSAGE_BYTES
 from synapse_tui.messages.text import check_size, clean, harmless
-from synapse_tui.model import MAX_MESSAGE_BYTES
 
 HAZARDS = Hazards()
 TASK = "0123456789abcdef"

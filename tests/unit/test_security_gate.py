@@ -23,7 +23,7 @@ from synapse_tui.a2a.signing import (
     no_token,
     signature_headers,
 )
-from synapse_tui.addresses import Address
+from synapse_tui.core.addresses import Address
 from tests.fake_agent import FakeAgent
 from tests.unit.clock import Clock
 from tests.unit.dialect_kit import Doorkeeper, message, served, signer

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.errors import ConfigError
-from synapse_tui.paths import UserPaths
+from synapse_tui.core.errors import ConfigError
 from synapse_tui.settings import SCHEMA, Setting, Settings, load_settings
 from synapse_tui.settings import files as editing
 from synapse_tui.settings.files import SettingsFile, SettingsFiles, turn_at
 from synapse_tui.settings.layers import check_file
 from synapse_tui.settings.schema import AREAS, find_setting, nearest_key
-from synapse_tui.trust import TrustStore
+from synapse_tui.system.paths import UserPaths
+from synapse_tui.system.trust import TrustStore
 from tests.odd_files import put_odd
 from tests.waiting import PATIENCE
 

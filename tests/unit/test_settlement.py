@@ -8,11 +8,8 @@ from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.delivery.deliverer import Admission, Settlement, Unsent
 from synapse_tui.agents.delivery.typist import Typed, TypingResult, Typist
 from synapse_tui.agents.turns import TurnTracker
-from synapse_tui.events import EventBus
-from synapse_tui.messages.outbox import Outbox
-from synapse_tui.messages.service import TaskService
-from synapse_tui.messages.tasks import TaskStore
-from synapse_tui.model import (
+from synapse_tui.core.events import EventBus
+from synapse_tui.core.model import (
     AgentState,
     DeliveryState,
     MessageRequest,
@@ -22,6 +19,9 @@ from synapse_tui.model import (
     Task,
     TaskState,
 )
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.service import TaskService
+from synapse_tui.messages.tasks import TaskStore
 from tests.unit.delivery_fakes import FakeAgent, make_profile
 
 PEER = Sender("synapse-claude-8100", "claude", "http://127.0.0.1:8100", verified=True)

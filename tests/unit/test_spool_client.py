@@ -17,7 +17,7 @@ import pytest
 
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.client import Client, PlainConnection
-from synapse_tui.errors import PeerUnreachable
+from synapse_tui.core.errors import PeerUnreachable
 from synapse_tui.spool.client import SpoolClient, forbidden
 from synapse_tui.spool.files import SpoolAnswer, SpoolRequest, write_whole
 from synapse_tui.spool.folder import SpoolFolder, Taken

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from synapse_tui.model import AgentState, DeliveryState, Sender, StateReport
+from synapse_tui.core.model import AgentState, DeliveryState, Sender, StateReport
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import served
 

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 import pytest
 
 from synapse_tui.cli.status import composer_lines, explanation, row
-from synapse_tui.model import AgentState
+from synapse_tui.core.model import AgentState
+from synapse_tui.core.wording import duration, moment, state_word
 from synapse_tui.widgets.states import state_mark
-from synapse_tui.wording import duration, moment, state_word
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

@@ -12,13 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synapse_tui.content import Artifact
-from synapse_tui.messages.history import AgentJournal
-from synapse_tui.messages.outbox import Outbox
-from synapse_tui.messages.records import AgentKey
-from synapse_tui.messages.recovery import DeliveryStatus, after_end
-from synapse_tui.messages.tasks import TaskStore
-from synapse_tui.model import (
+from synapse_tui.core.content import Artifact
+from synapse_tui.core.model import (
     USER,
     DeliveryState,
     MessageRequest,
@@ -29,6 +24,11 @@ from synapse_tui.model import (
     Task,
     TaskState,
 )
+from synapse_tui.messages.history import AgentJournal
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.records import AgentKey
+from synapse_tui.messages.recovery import DeliveryStatus, after_end
+from synapse_tui.messages.tasks import TaskStore
 from tests.unit.store_kit import KEY, OTHER, SENDER, make_book, opened, rows, send
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.errors import MessageError, TaskNotFound
+from synapse_tui.core.errors import MessageError, TaskNotFound
+from synapse_tui.core.model import DeliveryState, MessageRequest, Sender, TaskState
 from synapse_tui.messages.archive import Archive
 from synapse_tui.messages.history import AgentJournal, History, PushJournal
 from synapse_tui.messages.quick import undelivered
 from synapse_tui.messages.records import Addressee, PushProtocol, PushSubscription
-from synapse_tui.model import DeliveryState, MessageRequest, Sender, TaskState
 from tests.unit.store_kit import KEY, make_book, opened, rows, send
 
 CLOSED = "kept while the agent was closed"

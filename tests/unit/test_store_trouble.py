@@ -13,10 +13,10 @@ import pytest
 from sqlalchemy import inspect
 from sqlmodel import SQLModel, create_engine
 
+from synapse_tui.core.errors import HistoryError
 from synapse_tui.database import schema, tables
 from synapse_tui.database import tables as push_tables
 from synapse_tui.database.sqlite import open_engine
-from synapse_tui.errors import HistoryError
 from synapse_tui.messages import history as history_module
 from tests.unit.store_kit import make_book, opened, rows, send
 from tests.waiting import PATIENCE, until

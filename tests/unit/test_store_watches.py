@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from synapse_tui.core.model import DeliveryState, MessageRequest, TaskState
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.records import Restored
 from synapse_tui.messages.tasks import TaskStore
-from synapse_tui.model import DeliveryState, MessageRequest, TaskState
 from tests.unit.store_kit import KEY, SENDER, make_book, opened, rows
 
 

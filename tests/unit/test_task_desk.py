@@ -6,11 +6,9 @@ import asyncio
 
 import pytest
 
-from synapse_tui.content import Part
-from synapse_tui.errors import MessageError, NotAwaited
-from synapse_tui.messages import service as task_desk
-from synapse_tui.messages.service import TaskService, late_message, reply_of
-from synapse_tui.model import (
+from synapse_tui.core.content import Part
+from synapse_tui.core.errors import MessageError, NotAwaited
+from synapse_tui.core.model import (
     USER,
     DeliveryState,
     MessageRequest,
@@ -20,6 +18,8 @@ from synapse_tui.model import (
     Task,
     TaskState,
 )
+from synapse_tui.messages import service as task_desk
+from synapse_tui.messages.service import TaskService, late_message, reply_of
 from tests.fake_agent import FakeAgent
 
 CLAUDE = Sender("synapse-claude-8101", "claude", "http://127.0.0.1:8101", verified=True)

@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
+from synapse_tui.core.errors import InvalidValue, TaskNotFound
+from synapse_tui.core.events import EventBus
+from synapse_tui.core.model import USER, MessageRequest, Sender, Task, TaskState
 from synapse_tui.database.sqlite import open_engine
-from synapse_tui.errors import InvalidValue, TaskNotFound
-from synapse_tui.events import EventBus
 from synapse_tui.messages.database import _meant
 from synapse_tui.messages.history import AgentJournal
 from synapse_tui.messages.records import Page, TaskQuery
 from synapse_tui.messages.tasks import TaskStore, make_cursor, page_of, read_cursor
-from synapse_tui.model import USER, MessageRequest, Sender, Task, TaskState
 from tests.unit.store_kit import KEY, make_book, opened, rows
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from synapse_tui.model import DeliveryState, TaskState
+from synapse_tui.core.model import DeliveryState, TaskState
+from synapse_tui.core.wording import standing, step_words, task_word
 from synapse_tui.widgets.states import step_mark
-from synapse_tui.wording import standing, step_words, task_word
 
 WAITING = (DeliveryState.QUEUED, DeliveryState.HELD, DeliveryState.TYPING, DeliveryState.SUBMITTING)
 

@@ -4,13 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from synapse_tui.content import Artifact, Part, TaskMessage
-from synapse_tui.errors import MessageError
-from synapse_tui.events import Event, EventBus
+from synapse_tui.core.content import Artifact, Part, TaskMessage
+from synapse_tui.core.errors import MessageError
+from synapse_tui.core.events import Event, EventBus
+from synapse_tui.core.model import USER, DeliveryState, MessageRequest, OutboxEntry, Task, TaskState
 from synapse_tui.messages import outbox as module
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.tasks import Journal, TaskStore
-from synapse_tui.model import USER, DeliveryState, MessageRequest, OutboxEntry, Task, TaskState
 
 
 class Clock:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui import process_times
 from synapse_tui.database.location import TeamDatabase, connection_url, location_of
 from synapse_tui.database.naming import TeamNaming, find_repository, remote_name
-from synapse_tui.paths import UserPaths
-from synapse_tui.process_times import machine_name
 from synapse_tui.safety.locks import FileKeys
 from synapse_tui.settings import load_settings
+from synapse_tui.system import process_times
+from synapse_tui.system.paths import UserPaths
+from synapse_tui.system.process_times import machine_name
 from tests.odd_files import KINDS, put_odd
 
 
@@ -55,7 +55,7 @@ def test_a_machine_keeps_its_name_when_its_host_name_changes(
 def test_users_of_a_machine_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = machine_name(tmp_path / "mine")
     monkeypatch.setattr(os, "getuid", lambda: 54321)
-    monkeypatch.setattr("synapse_tui.process_times.private_folder", lambda path: path.mkdir())
+    monkeypatch.setattr("synapse_tui.system.process_times.private_folder", lambda path: path.mkdir())
     assert machine_name(tmp_path / "theirs") != mine
 
 

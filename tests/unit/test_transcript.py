@@ -13,11 +13,11 @@ from synapse_tui.agents.answers import AnswerCollector, tidy
 from synapse_tui.agents.profiles.profile import TranscriptRules
 from synapse_tui.agents.transcript import TAIL, AnswerReader, UsageReader, agrees, read_answer
 from synapse_tui.agents.turns import Conclusion, Turn
-from synapse_tui.content import Artifact
-from synapse_tui.events import EventBus
+from synapse_tui.core.content import Artifact
+from synapse_tui.core.events import EventBus
+from synapse_tui.core.model import USER, MessageRequest, TaskState
 from synapse_tui.messages.follow_ups import TurnTasks
 from synapse_tui.messages.tasks import TaskStore
-from synapse_tui.model import USER, MessageRequest, TaskState
 from tests.profiles import shipped
 
 PROFILES = shipped()

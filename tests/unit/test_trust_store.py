@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.trust import TrustStore, UntrustedFile
+from synapse_tui.system.trust import TrustStore, UntrustedFile
 
 if os.name != "posix":
     pytest.skip("file modes", allow_module_level=True)

@@ -19,11 +19,19 @@ from synapse_tui.agents.turns import (
     UNREPORTED,
     TurnTracker,
 )
-from synapse_tui.content import Artifact
-from synapse_tui.events import EventBus
+from synapse_tui.core.content import Artifact
+from synapse_tui.core.events import EventBus
+from synapse_tui.core.model import (
+    USER,
+    AgentState,
+    DeliveryState,
+    MessageRequest,
+    StateReport,
+    Task,
+    TaskState,
+)
 from synapse_tui.hooks import HookKind
 from synapse_tui.messages.tasks import TaskStore
-from synapse_tui.model import USER, AgentState, DeliveryState, MessageRequest, StateReport, Task, TaskState
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged
 from tests.unit.agent_screens import Screen, claude, osc
 

@@ -6,8 +6,8 @@ import pytest
 
 from synapse_tui.agents.delivery.typist import LATE, SETTLES, USER_WAITS, Typed, Typist
 from synapse_tui.agents.profiles.profile import Submit
-from synapse_tui.errors import HistoryError
-from synapse_tui.model import AgentState
+from synapse_tui.core.errors import HistoryError
+from synapse_tui.core.model import AgentState
 from tests.unit.delivery_fakes import FakeAgent, make_profile
 
 TEXT = "[A2A:01234567:user] hello there"

@@ -13,7 +13,7 @@ import pytest
 from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.agents.watcher import WatchedProcess
-from synapse_tui.model import Sender
+from synapse_tui.core.model import Sender
 from tests.fake_agent import FakeAgent
 from tests.unit.delivery_fakes import FakeAgent as FakeScreen
 from tests.unit.dialect_kit import served, signer

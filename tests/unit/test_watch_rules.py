@@ -17,7 +17,7 @@ from synapse_tui.agents.watch import (
     WatchOrder,
     check_order,
 )
-from synapse_tui.errors import InvalidValue, MessageError
+from synapse_tui.core.errors import InvalidValue, MessageError
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 EVERY = 30.0

@@ -6,8 +6,8 @@ import pytest
 
 from synapse_tui.agents.watch import CONTINUE_OR_REPLY, WatchState
 from synapse_tui.agents.watcher import AT_KEYBOARD
-from synapse_tui.errors import InvalidValue, MessageError, NotWatched, TaskNotFound
-from synapse_tui.model import (
+from synapse_tui.core.errors import InvalidValue, MessageError, NotWatched, TaskNotFound
+from synapse_tui.core.model import (
     INSTRUCTIONS,
     SYSTEM,
     AgentState,

@@ -10,11 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
-from synapse_tui.content import Part, TaskMessage
+from synapse_tui.core.content import Part, TaskMessage
+from synapse_tui.core.model import USER, DeliveryState, MessageRequest, Sender, Task, TaskState
 from synapse_tui.messages.outbox import MAX_WAITING
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.service import MAX_WAITERS
-from synapse_tui.model import USER, DeliveryState, MessageRequest, Sender, Task, TaskState
 from tests.a2a_kit import AT_ONCE, rpc, said
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import TOKENS, message, served, signer

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapse_tui.agents.session import resumed_spec
-from synapse_tui.model import AgentSpec
-from synapse_tui.paths import UserPaths
+from synapse_tui.core.model import AgentSpec
+from synapse_tui.system.paths import UserPaths
 from synapse_tui.workspace import SavedAgent, SavedView, SavedWorkspace, WorkspaceStore
 from tests.profiles import shipped
 

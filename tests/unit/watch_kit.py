@@ -10,11 +10,11 @@ from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.turns import SETTLED_SIGNAL, TurnTracker
 from synapse_tui.agents.watch import WatchOrder, WatchReport
 from synapse_tui.agents.watcher import WatchedProcess, Watcher
-from synapse_tui.events import Event, EventBus, Notice
+from synapse_tui.core.events import Event, EventBus, Notice
+from synapse_tui.core.model import USER, AgentState, MessageRequest, Sender, Task
 from synapse_tui.messages.follow_ups import FollowUps
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.tasks import TaskStore
-from synapse_tui.model import USER, AgentState, MessageRequest, Sender, Task
 from tests.unit.delivery_fakes import FakeAgent, make_profile
 
 AGENT = "synapse-fake-8100"

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from types import MappingProxyType
 
-from synapse_tui.content import Artifact, TaskMessage
-from synapse_tui.errors import TaskEnded, TaskNotFound
+from synapse_tui.core.content import Artifact, TaskMessage
+from synapse_tui.core.errors import TaskEnded, TaskNotFound
+from synapse_tui.core.model import DEFAULT_PRIORITY, DeliveryState, ReplyState, Sender, Task, TaskState
 from synapse_tui.messages.conversations import ConversationEntry, Kind, SavedConversation
-from synapse_tui.model import DEFAULT_PRIORITY, DeliveryState, ReplyState, Sender, Task, TaskState
 
 from .peer import TaskUpdate, joined_text, over_budget, text_of_message
 from .untrusted import MAX_TEXT, clean_line

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from synapse_tui.content import is_deeper
-from synapse_tui.errors import CardRefused, ConfigError, InvalidValue, PeerRefused, SynapseError
+from synapse_tui.core.content import is_deeper
+from synapse_tui.core.errors import CardRefused, ConfigError, InvalidValue, PeerRefused, SynapseError
 
 from .registry import (
     MAX_CARD,

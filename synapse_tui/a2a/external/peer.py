@@ -11,10 +11,10 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
-from synapse_tui.content import Artifact, Part, TaskMessage
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import BudgetSpent, PeerRefused
-from synapse_tui.model import TaskState
+from synapse_tui.core.content import Artifact, Part, TaskMessage
+from synapse_tui.core.errors import BudgetSpent, PeerRefused
+from synapse_tui.core.model import TaskState
+from synapse_tui.system.dataclass import dataclass
 
 from .untrusted import clean_line, clean_text
 

@@ -21,9 +21,9 @@ from google.protobuf.json_format import MessageToDict
 
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.calls import Call, PeerTask
-from synapse_tui.content import Artifact, Part, TaskMessage
-from synapse_tui.errors import CardRefused, PeerRefused, TaskNotFound
-from synapse_tui.model import TaskState
+from synapse_tui.core.content import Artifact, Part, TaskMessage
+from synapse_tui.core.errors import CardRefused, PeerRefused, TaskNotFound
+from synapse_tui.core.model import TaskState
 
 from .discovery import credentials_of
 from .peer import Budget, NotOffered, Outgoing, Peer, TaskUpdate, artifact_of, piece_of

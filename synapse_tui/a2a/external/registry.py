@@ -17,10 +17,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, cast
 
-from synapse_tui.addresses import Address, fold, parse_agent_id
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import AgentNotFound, ConfigError, InvalidValue
-from synapse_tui.files import check_safe, is_open, lock_exclusively, private_folder, write_private
+from synapse_tui.core.addresses import Address, fold, parse_agent_id
+from synapse_tui.core.errors import AgentNotFound, ConfigError, InvalidValue
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import check_safe, is_open, lock_exclusively, private_folder, write_private
 
 from .untrusted import check_url, clean_line, clean_text
 

@@ -14,9 +14,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from synapse_tui.addresses import Address, fold
-from synapse_tui.errors import AgentExited, ConfigError, HistoryError, SynapseError, TaskEnded, TaskNotFound
-from synapse_tui.events import (
+from synapse_tui.core.addresses import Address, fold
+from synapse_tui.core.errors import (
+    AgentExited,
+    ConfigError,
+    HistoryError,
+    SynapseError,
+    TaskEnded,
+    TaskNotFound,
+)
+from synapse_tui.core.events import (
     AgentAdded,
     Event,
     EventBus,
@@ -25,12 +32,12 @@ from synapse_tui.events import (
     Notice,
     TaskChanged,
 )
+from synapse_tui.core.model import DeliveryState, MessageRequest, Reply, ReplyState, Sender, Task, TaskState
 from synapse_tui.messages.changes import Changes
 from synapse_tui.messages.history import History
 from synapse_tui.messages.service import about_reply, by_person, repeatable, repeated
 from synapse_tui.messages.text import check_size
-from synapse_tui.model import DeliveryState, MessageRequest, Reply, ReplyState, Sender, Task, TaskState
-from synapse_tui.paths import UserPaths
+from synapse_tui.system.paths import UserPaths
 
 from .conversation import Conversation, remote_id
 from .registry import AddRequest, Candidate, ExternalAgent, ExternalStore, external_address, no_such_agent

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from synapse_tui.core.model import Task
 from synapse_tui.messages.conversations import (
     CONVERSATIONS,
     ENTRIES,
@@ -20,7 +21,6 @@ from synapse_tui.messages.conversations import (
 )
 from synapse_tui.messages.history import History
 from synapse_tui.messages.records import Rows
-from synapse_tui.model import Task
 
 from .conversation import Conversation
 

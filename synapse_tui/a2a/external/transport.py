@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from synapse_tui.backoff import Backoff
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import BudgetSpent, PeerRefused, PeerUnreachable, SynapseError
+from synapse_tui.core.errors import BudgetSpent, PeerRefused, PeerUnreachable, SynapseError
+from synapse_tui.system.backoff import Backoff
+from synapse_tui.system.dataclass import dataclass
 
 from .peer import Budget, NotOffered, ReadLimit
 from .untrusted import clean_line, is_allowed, is_loopback, origin_of, shown_origin

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
-from synapse_tui.errors import InvalidValue
+from synapse_tui.core.errors import InvalidValue
 from synapse_tui.messages.text import harmless
 
 MAX_TEXT = 1_000_000  # maximum characters of a stored text

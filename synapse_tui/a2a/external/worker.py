@@ -18,10 +18,10 @@ from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
-from synapse_tui.content import Artifact, Part, TaskMessage
-from synapse_tui.errors import PeerError, PeerRefused, PeerUnreachable, SynapseError
-from synapse_tui.files import private_folder
-from synapse_tui.model import DeliveryState, Task, TaskState
+from synapse_tui.core.content import Artifact, Part, TaskMessage
+from synapse_tui.core.errors import PeerError, PeerRefused, PeerUnreachable, SynapseError
+from synapse_tui.core.model import DeliveryState, Task, TaskState
+from synapse_tui.system.files import private_folder
 
 from .conversation import Conversation, remote_id
 from .peer import (

@@ -18,15 +18,15 @@ from a2a.utils import errors as sdk
 from a2a.utils.constants import PROTOCOL_VERSION_0_3, VERSION_HEADER
 from starlette.requests import Request
 
-from synapse_tui import errors
 from synapse_tui.a2a.access import Principal
 from synapse_tui.a2a.agent import HostedAgent, Services
 from synapse_tui.a2a.bodies import BodyFiles
 from synapse_tui.a2a.context import Visitor, visitor_of
 from synapse_tui.a2a.problems import HttpProblem
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import TaskNotFound
-from synapse_tui.model import DEFAULT_PRIORITY, Task, check_priority
+from synapse_tui.core import errors
+from synapse_tui.core.errors import TaskNotFound
+from synapse_tui.core.model import DEFAULT_PRIORITY, Task, check_priority
+from synapse_tui.system.dataclass import dataclass
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from synapse_tui import __version__
 from synapse_tui.a2a.agent import CardForm, HostedAgent, Services
 from synapse_tui.a2a.calls import KEY_HEADER
 from synapse_tui.a2a.problems import REST_PREFIX
-from synapse_tui.addresses import identity_of
+from synapse_tui.core.addresses import identity_of
 
 from .calls import SYNAPSE, ProtocolCall, call_from
 

@@ -30,12 +30,12 @@ from synapse_tui.a2a.wire import (
     with_files,
 )
 from synapse_tui.agents.delivery.incoming import Upload, receive, text_with_files
-from synapse_tui.content import Artifact, Part, TaskMessage, artifact_id
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import MessageError
+from synapse_tui.core.content import Artifact, Part, TaskMessage, artifact_id
+from synapse_tui.core.errors import MessageError
+from synapse_tui.core.model import MessageRequest, Task, TaskState
 from synapse_tui.messages.changes import Chunk
 from synapse_tui.messages.tasks import is_asked
-from synapse_tui.model import MessageRequest, Task, TaskState
+from synapse_tui.system.dataclass import dataclass
 
 from .calls import ProtocolCall, priority_of
 

@@ -37,7 +37,7 @@ from starlette.routing import BaseRoute, Route
 from synapse_tui.a2a.event_stream import EventStream, hung_up
 from synapse_tui.a2a.problems import JSONRPC_PATHS, OLD_REST_PREFIXES, REST_PREFIX
 from synapse_tui.a2a.wire import MAX_DATA_DEPTH
-from synapse_tui.content import is_deeper
+from synapse_tui.core.content import is_deeper
 
 from .calls import SYNAPSE, CallContextBuilder, extensions_of, version_of
 from .cards import Cards

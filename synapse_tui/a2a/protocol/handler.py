@@ -30,12 +30,12 @@ from google.protobuf.message import Message
 from synapse_tui.a2a.agent import HostedAgent
 from synapse_tui.a2a.context import Visitor, check_ring
 from synapse_tui.a2a.push.service import PushService
-from synapse_tui.content import Part, TaskMessage
-from synapse_tui.errors import PushNotFound, TaskEnded
+from synapse_tui.core.content import Part, TaskMessage
+from synapse_tui.core.errors import PushNotFound, TaskEnded
+from synapse_tui.core.model import MessageRequest, Task, TaskState
 from synapse_tui.messages.changes import Chunk, Reader, TaskEvent
 from synapse_tui.messages.records import Page, PushProtocol, PushSubscription, TaskQuery
 from synapse_tui.messages.tasks import is_asked, make_cursor
-from synapse_tui.model import MessageRequest, Task, TaskState
 
 from .calls import ProtocolCall, call_of, find_task, translated, translated_stream
 from .cards import extended_json, keys_demanded

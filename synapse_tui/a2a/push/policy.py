@@ -18,8 +18,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import ConfigError, TargetRefused
+from synapse_tui.core.errors import ConfigError, TargetRefused
+from synapse_tui.system.dataclass import dataclass
 
 IPAddress = IPv4Address | IPv6Address
 IPNetwork = IPv4Network | IPv6Network

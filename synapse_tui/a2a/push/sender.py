@@ -21,9 +21,9 @@ import httpcore
 
 from synapse_tui import __version__
 from synapse_tui.a2a.calls import DELIVERY_HEADER
-from synapse_tui.backoff import is_transient_status
-from synapse_tui.errors import TargetRefused
+from synapse_tui.core.errors import TargetRefused
 from synapse_tui.messages.records import PushDelivery, PushProtocol, PushSubscription
+from synapse_tui.system.backoff import is_transient_status
 
 from .policy import Destination, TargetPolicy, destination_of
 from .worker import Attempt

@@ -14,11 +14,11 @@ from typing import Any
 
 from synapse_tui.a2a.network import LOOPBACK, Network, client_context
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.backoff import Backoff
-from synapse_tui.errors import ConfigError, HistoryError
-from synapse_tui.events import AgentAdded, AgentRemoved, Event, EventBus, Notice, TaskChanged
+from synapse_tui.core.errors import ConfigError, HistoryError
+from synapse_tui.core.events import AgentAdded, AgentRemoved, Event, EventBus, Notice, TaskChanged
 from synapse_tui.messages.history import PushJournal
 from synapse_tui.messages.records import PushDelivery, PushLeft, PushSubscription
+from synapse_tui.system.backoff import Backoff
 
 from .policy import Allowed, TargetPolicy
 from .subscriptions import Notifier, Subscriptions, completed, load_encoder

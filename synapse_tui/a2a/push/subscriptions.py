@@ -15,11 +15,11 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import uuid4
 
-from synapse_tui.content import Part
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import InvalidValue, PushLimit, PushNotFound, TargetRefused
+from synapse_tui.core.content import Part
+from synapse_tui.core.errors import InvalidValue, PushLimit, PushNotFound, TargetRefused
+from synapse_tui.core.model import USER, Task, TaskState
 from synapse_tui.messages.records import PushDelivery, PushProtocol, PushState, PushSubscription
-from synapse_tui.model import USER, Task, TaskState
+from synapse_tui.system.dataclass import dataclass
 
 EVENTS = tuple(f"task.{state.value}" for state in TaskState)  # Events of a webhook
 DEFAULT_EVENTS = ("task.completed", "task.failed")

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from synapse_tui.backoff import Backoff
-from synapse_tui.dataclass import dataclass
 from synapse_tui.messages.records import PushDelivery, PushState, PushSubscription
+from synapse_tui.system.backoff import Backoff
+from synapse_tui.system.dataclass import dataclass
 
 from .policy import shown_url
 

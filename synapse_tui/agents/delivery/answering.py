@@ -7,8 +7,8 @@ from collections.abc import Callable
 from synapse_tui.agents.dialogs import FLICKER, AgentDialog
 from synapse_tui.agents.keyboard import DELIBERATE, Keyboard, presses_stop
 from synapse_tui.agents.profiles.profile import key_bytes
-from synapse_tui.dataclass import dataclass
 from synapse_tui.messages.reasons import Reason
+from synapse_tui.system.dataclass import dataclass
 
 from .gate import AgentTerminal, changed_before
 from .typist import KeyPress

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 
-from synapse_tui.errors import MessageError
+from synapse_tui.core.errors import MessageError
+from synapse_tui.core.model import INSTRUCTIONS, SYSTEM, MessageRequest, Task
 from synapse_tui.instructions import Composed
 from synapse_tui.messages.outbox import BEING_TYPED, Outbox
 from synapse_tui.messages.tasks import Purpose, TaskStore
-from synapse_tui.model import INSTRUCTIONS, SYSTEM, MessageRequest, Task
 
 GO_FIRST = "its instructions go first"
 REPLACED = "newer instructions take its place"

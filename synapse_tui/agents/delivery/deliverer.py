@@ -16,11 +16,11 @@ from synapse_tui.agents.composer import Proof
 from synapse_tui.agents.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.turns import TurnTracker
-from synapse_tui.dataclass import dataclass
+from synapse_tui.core.model import INTERRUPT_PRIORITY, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.tasks import TaskStore
-from synapse_tui.model import INTERRUPT_PRIORITY, AgentState, DeliveryState, Task, TaskState
+from synapse_tui.system.dataclass import dataclass
 
 from .answering import BUSY, Answerer, AnswerOutcome
 from .gate import (

@@ -11,10 +11,10 @@ from synapse_tui.agents.dialogs import AgentDialog
 from synapse_tui.agents.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import DialogKind, Profile
 from synapse_tui.agents.state import Passage, Timeline
-from synapse_tui.dataclass import dataclass
+from synapse_tui.core.model import AgentState, DeliveryState, StateReport, Task
 from synapse_tui.messages.outbox import OutboxControl, WaitingMessage
 from synapse_tui.messages.reasons import Reason
-from synapse_tui.model import AgentState, DeliveryState, StateReport, Task
+from synapse_tui.system.dataclass import dataclass
 from synapse_tui.terminal.events import Modes
 
 Seen = TypeVar("Seen")

@@ -22,10 +22,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO
 
-from synapse_tui.content import Part, part_words
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import MessageError, MessageTooLarge
-from synapse_tui.paths import FOLDER, find_project, make_project_folder
+from synapse_tui.core.content import Part, part_words
+from synapse_tui.core.errors import MessageError, MessageTooLarge
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.paths import FOLDER, find_project, make_project_folder
 
 FILES = "files"
 MAX_FILES = 64  # files per message

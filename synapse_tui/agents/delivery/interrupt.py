@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from synapse_tui.agents.composer import Proof
 from synapse_tui.agents.keyboard import APART, Keyboard
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.dataclass import dataclass
+from synapse_tui.core.model import AgentState
 from synapse_tui.messages.reasons import Reason
-from synapse_tui.model import AgentState
+from synapse_tui.system.dataclass import dataclass
 
 from .gate import AgentTerminal, changed_before, dialog_open
 

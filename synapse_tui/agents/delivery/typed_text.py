@@ -6,10 +6,10 @@ import re
 from typing import Literal
 
 from synapse_tui.agents.profiles.profile import Hazards, Profile
-from synapse_tui.dataclass import dataclass
+from synapse_tui.core.model import Task
 from synapse_tui.instructions import HEADER
 from synapse_tui.messages.text import clean
-from synapse_tui.model import Task
+from synapse_tui.system.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -10,10 +10,10 @@ from typing import NamedTuple
 from synapse_tui.agents.composer import HEAD, Proof
 from synapse_tui.agents.keyboard import Keyboard, presses_enter
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import HistoryError
+from synapse_tui.core.errors import HistoryError
+from synapse_tui.core.model import AgentState
 from synapse_tui.messages.reasons import Reason
-from synapse_tui.model import AgentState
+from synapse_tui.system.dataclass import dataclass
 from synapse_tui.terminal.input import encode_paste
 
 from .gate import STEADY, AgentTerminal, Seen, dialog_open, dialog_words

@@ -11,10 +11,10 @@ from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import ProfileError, UnknownProfile
-from synapse_tui.files import check_safe, read_own, read_regular
-from synapse_tui.trust import TrustStore, UntrustedFile
+from synapse_tui.core.errors import ProfileError, UnknownProfile
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import check_safe, read_own, read_regular
+from synapse_tui.system.trust import TrustStore, UntrustedFile
 
 from .profile import MAX_FILE_BYTES, Origin, Profile
 

@@ -8,8 +8,8 @@ import functools
 from collections.abc import Sequence
 from pathlib import Path
 
-from synapse_tui.errors import ProfileError, SpawnError
-from synapse_tui.model import AgentState
+from synapse_tui.core.errors import ProfileError, SpawnError
+from synapse_tui.core.model import AgentState
 
 from .finding import ProfileSet
 from .profile import Interrupt, Profile, StateRule

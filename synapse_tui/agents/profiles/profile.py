@@ -11,9 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.core.model import AgentState
 from synapse_tui.hooks import Dialect
-from synapse_tui.model import AgentState
+from synapse_tui.system.dataclass import dataclass
 
 Origin = Literal["shipped", "user", "project"]
 PasteMethod = Literal["paste", "typed"]

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from synapse_tui.addresses import check_name
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import ConfigError
-from synapse_tui.model import AgentSpec
+from synapse_tui.core.addresses import check_name
+from synapse_tui.core.errors import ConfigError
+from synapse_tui.core.model import AgentSpec
+from synapse_tui.system.dataclass import dataclass
 
 # Programs that start another one: the words between their name and its name, if not options.
 _LAUNCHERS: Mapping[str, tuple[str, ...]] = MappingProxyType(

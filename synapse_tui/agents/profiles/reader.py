@@ -19,10 +19,10 @@ from yaml.composer import Composer
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.resolver import Resolver
 
-from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import ProfileError
+from synapse_tui.core.errors import ProfileError
+from synapse_tui.core.model import AgentState
 from synapse_tui.hooks import Dialect
-from synapse_tui.model import AgentState
+from synapse_tui.system.dataclass import dataclass
 
 from .profile import (
     AUTO_COMPOSER,

@@ -8,7 +8,7 @@ from dataclasses import MISSING, field, fields
 from types import MappingProxyType
 from typing import Any, Literal
 
-from synapse_tui.dataclass import dataclass
+from synapse_tui.system.dataclass import dataclass
 
 PartKind = Literal["text", "data", "file", "url"]
 

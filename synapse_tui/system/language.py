@@ -21,7 +21,7 @@ from functools import lru_cache
 from string import Formatter
 from typing import NamedTuple
 
-from synapse_tui.files import read_regular
+from synapse_tui.system.files import read_regular
 
 LANGUAGES = ("en", "ja")
 _KEY = "tui.language"
@@ -88,7 +88,7 @@ def catalogue(name: str) -> Catalogue:
     import json  # noqa: PLC0415 - not for English
     from pathlib import Path  # noqa: PLC0415
 
-    path = Path(__file__).parent / "languages" / f"{name}.json"
+    path = Path(__file__).parent.parent / "languages" / f"{name}.json"
     return Catalogue(json.loads(path.read_text(encoding="utf-8")))
 
 

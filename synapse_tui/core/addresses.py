@@ -13,10 +13,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Sequence
 
-from synapse_tui.dataclass import dataclass
-
-from .errors import AgentExited, AgentNotFound, AmbiguousAddress, ConfigError, TakesNoMessages
-from .paths import tilde
+from synapse_tui.core.errors import AgentExited, AgentNotFound, AmbiguousAddress, ConfigError, TakesNoMessages
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.paths import tilde
 
 ALL = "all"
 """Address of all other agents of the project that receive messages."""

@@ -10,10 +10,9 @@ from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 
-from synapse_tui.dataclass import dataclass
-
-from .content import Artifact, Part, TaskMessage, artifact_words
-from .errors import InvalidValue
+from synapse_tui.core.content import Artifact, Part, TaskMessage, artifact_words
+from synapse_tui.core.errors import InvalidValue
+from synapse_tui.system.dataclass import dataclass
 
 DEFAULT_PRIORITY = 3
 INFO_PRIORITY = 1

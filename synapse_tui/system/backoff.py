@@ -8,9 +8,8 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import TypeVar
 
-from synapse_tui.dataclass import dataclass
-
-from .errors import AgentExited, PeerBusy, PeerRefused, PeerUnreachable, SynapseError
+from synapse_tui.core.errors import AgentExited, PeerBusy, PeerRefused, PeerUnreachable, SynapseError
+from synapse_tui.system.dataclass import dataclass
 
 T = TypeVar("T")
 

@@ -11,10 +11,9 @@ import stat
 import sys
 from pathlib import Path
 
-from synapse_tui.dataclass import dataclass
-
-from .errors import ConfigError
-from .files import check_safe
+from synapse_tui.core.errors import ConfigError
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.files import check_safe
 
 _HOME_HINT = "set HOME to a folder of yours; settings, tasks and logs are kept below it"
 
@@ -127,7 +126,7 @@ class UserPaths:
 
 
 def shipped_profiles() -> Path:
-    package = Path(__file__).parent
+    package = Path(__file__).parent.parent
     inside = package / "profiles"
     return inside if inside.is_dir() else package.parent / "profiles"
 

@@ -9,7 +9,7 @@ import stat
 import time
 from typing import TYPE_CHECKING
 
-from synapse_tui.errors import UnsafePath
+from synapse_tui.core.errors import UnsafePath
 
 if TYPE_CHECKING:
     from pathlib import Path  # every command imports this module, and most need no paths

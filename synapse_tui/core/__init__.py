@@ -1,0 +1,1 @@
+"""What all parts speak of: agents, messages, events, errors, addresses, content and their words."""
