@@ -16,10 +16,10 @@ from starlette.responses import JSONResponse
 from synapse_tui.agents.composer import ComposerExplanation
 from synapse_tui.agents.composer_box import Refusal
 from synapse_tui.agents.delivery.gate import Explanation
+from synapse_tui.agents.instructions import Composed
 from synapse_tui.agents.state import Passage
 from synapse_tui.core.errors import InvalidValue
 from synapse_tui.core.model import USER, Task
-from synapse_tui.instructions import Composed
 from synapse_tui.messages.outbox import OutboxControl, WaitingMessage, wants_answer
 from synapse_tui.messages.reasons import Reason
 

@@ -88,8 +88,8 @@ def send_command(*, agent: str, as_json: bool) -> None:
 
 def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
     from synapse_tui.agents.environment import installed_command
+    from synapse_tui.agents.instructions import InstructionTexts, TextFolders, compose, placeholders
     from synapse_tui.agents.profiles.finding import load_profiles
-    from synapse_tui.instructions import InstructionTexts, TextFolders, compose, placeholders
     from synapse_tui.settings import load_settings
     from synapse_tui.system.paths import shipped_profiles
     from synapse_tui.system.trust import TrustStore

@@ -35,7 +35,7 @@ from .sending import (
 )
 
 if TYPE_CHECKING:
-    from synapse_tui.instructions import PickedRule, TextFile
+    from synapse_tui.agents.instructions import PickedRule, TextFile
 
 
 @click.command(name="send", cls=TextCommand)
@@ -198,8 +198,8 @@ def _show_one_or_all(values: list[dict[str, object]]) -> None:
 
 
 def _pick_for(caller: Caller, text: str) -> tuple[PickedRule, TextFile]:
-    from synapse_tui.instructions import load_rules
-    from synapse_tui.instructions.compose import TextFolders
+    from synapse_tui.agents.instructions import load_rules
+    from synapse_tui.agents.instructions.compose import TextFolders
     from synapse_tui.system.trust import TrustStore
 
     trust = TrustStore(caller.paths.trusted)

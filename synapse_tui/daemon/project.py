@@ -9,13 +9,13 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from synapse_tui.agents.instructions.compose import DELEGATE, InstructionTexts, read_file
 from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
 from synapse_tui.agents.profiles.programs import parse_spec
 from synapse_tui.core.errors import SpawnError, SynapseError
 from synapse_tui.core.model import DEMO_AGENTS, AgentSpec
 from synapse_tui.host import Host
 from synapse_tui.host.following import ProfileFiles
-from synapse_tui.instructions.compose import DELEGATE, InstructionTexts, read_file
 from synapse_tui.pty.spawn import find_command
 from synapse_tui.settings import Settings, load_settings
 from synapse_tui.settings.files import SettingsFiles

@@ -10,6 +10,14 @@ from pathlib import Path
 
 from synapse_tui.agents.delivery.briefing import REPLACED
 from synapse_tui.agents.environment import installed_command
+from synapse_tui.agents.instructions import (
+    Composed,
+    Fault,
+    InstructionTexts,
+    TextFolders,
+    compose,
+    placeholders,
+)
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.core.addresses import Address
 from synapse_tui.core.errors import AgentNotFound, SynapseError
@@ -23,14 +31,6 @@ from synapse_tui.core.events import (
     TaskChanged,
 )
 from synapse_tui.core.model import AgentState, DeliveryState, Task, TaskState
-from synapse_tui.instructions import (
-    Composed,
-    Fault,
-    InstructionTexts,
-    TextFolders,
-    compose,
-    placeholders,
-)
 from synapse_tui.settings import Settings
 from synapse_tui.system.paths import UserPaths
 from synapse_tui.system.trust import TrustStore

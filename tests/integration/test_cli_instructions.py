@@ -6,7 +6,7 @@ import json
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from synapse_tui.instructions import HEADER, Composed, Fault, TextFile
+from synapse_tui.agents.instructions import HEADER, Composed, Fault, TextFile
 from synapse_tui.system.paths import UserPaths
 from synapse_tui.system.trust import TrustStore
 from tests.fake_agent import FakeAgent

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from synapse_tui.agents.instructions import HEADER
+from synapse_tui.agents.instructions.compose import UNTRUSTED
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.session import AgentSession, resumed_spec, saved_agent
 from synapse_tui.core.events import Notice
 from synapse_tui.core.model import SYSTEM, USER, AgentSpec, AgentState, MessageRequest, Task, TaskState
 from synapse_tui.host import Host
-from synapse_tui.instructions import HEADER
-from synapse_tui.instructions.compose import UNTRUSTED
 from synapse_tui.settings import load_settings
 from synapse_tui.system.paths import UserPaths
 from synapse_tui.system.trust import TrustStore

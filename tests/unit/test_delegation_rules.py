@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from synapse_tui.agents.instructions import Rules
 from synapse_tui.core.errors import RulesUndecided
-from synapse_tui.instructions import Rules
 
 TABLE = """\
 Hand on what others do better.

@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from synapse_tui.agents.instructions import HEADER, Composed, Fault, TextFile
 from synapse_tui.core.model import DeliveryState, TaskState
-from synapse_tui.instructions import HEADER, Composed, Fault, TextFile
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import message, served, signer
 

@@ -11,10 +11,17 @@ from pathlib import Path
 import click
 import pytest
 
+from synapse_tui.agents.instructions import (
+    HEADER,
+    Composed,
+    InstructionTexts,
+    TextFolders,
+    compose,
+    placeholders,
+)
+from synapse_tui.agents.instructions.compose import MAX_BYTES, shipped_texts
 from synapse_tui.cli.group import synapse
 from synapse_tui.core.addresses import Address
-from synapse_tui.instructions import HEADER, Composed, InstructionTexts, TextFolders, compose, placeholders
-from synapse_tui.instructions.compose import MAX_BYTES, shipped_texts
 from synapse_tui.settings import load_settings
 from synapse_tui.system.paths import UserPaths
 from tests.worktree_kit import make_repository

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 
+from synapse_tui.agents.instructions import Composed
 from synapse_tui.core.errors import MessageError
 from synapse_tui.core.model import INSTRUCTIONS, SYSTEM, MessageRequest, Task
-from synapse_tui.instructions import Composed
 from synapse_tui.messages.outbox import BEING_TYPED, Outbox
 from synapse_tui.messages.tasks import Purpose, TaskStore
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from synapse_tui.agents.instructions import HEADER
 from synapse_tui.agents.profiles.profile import Hazards, Profile
 from synapse_tui.core.model import Task
-from synapse_tui.instructions import HEADER
 from synapse_tui.messages.text import clean
 from synapse_tui.system.dataclass import dataclass
 

@@ -1,6 +1,6 @@
 """The instructions that introduce agents to one another: texts, their locations, and delegation rules."""
 
-from .compose import (
+from synapse_tui.agents.instructions.compose import (
     HEADER,
     Composed,
     Fault,
