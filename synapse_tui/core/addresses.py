@@ -13,9 +13,10 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Sequence
 
-from synapse_tui.core.errors import AgentExited, AgentNotFound, AmbiguousAddress, ConfigError, TakesNoMessages
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.paths import tilde
+
+from .errors import AgentExited, AgentNotFound, AmbiguousAddress, ConfigError, TakesNoMessages
 
 ALL = "all"
 """Address of all other agents of the project that receive messages."""

@@ -9,9 +9,10 @@ import logging
 from collections.abc import Callable
 from typing import Literal
 
-from synapse_tui.core.model import ExitStatus, StateReport, Task
 from synapse_tui.safety.locks import Modification
 from synapse_tui.system.dataclass import dataclass
+
+from .model import ExitStatus, StateReport, Task
 
 log = logging.getLogger(__name__)
 

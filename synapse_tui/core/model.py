@@ -10,9 +10,10 @@ from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 
-from synapse_tui.core.content import Artifact, Part, TaskMessage, artifact_words
-from synapse_tui.core.errors import InvalidValue
 from synapse_tui.system.dataclass import dataclass
+
+from .content import Artifact, Part, TaskMessage, artifact_words
+from .errors import InvalidValue
 
 DEFAULT_PRIORITY = 3
 INFO_PRIORITY = 1

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from synapse_tui.core.model import USER, AgentState, DeliveryState, TaskState
 from synapse_tui.system.language import tr
+
+from .model import USER, AgentState, DeliveryState, TaskState
 
 YOU = tr("you")
 

@@ -9,7 +9,8 @@ from itertools import count
 from typing import TypeVar
 
 from synapse_tui.core.errors import AgentExited, PeerBusy, PeerRefused, PeerUnreachable, SynapseError
-from synapse_tui.system.dataclass import dataclass
+
+from .dataclass import dataclass
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from functools import lru_cache
 from string import Formatter
 from typing import NamedTuple
 
-from synapse_tui.system.files import read_regular
+from .files import read_regular
 
 LANGUAGES = ("en", "ja")
 _KEY = "tui.language"

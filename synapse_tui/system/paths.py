@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 
 from synapse_tui.core.errors import ConfigError
-from synapse_tui.system.dataclass import dataclass
-from synapse_tui.system.files import check_safe
+
+from .dataclass import dataclass
+from .files import check_safe
 
 _HOME_HINT = "set HOME to a folder of yours; settings, tasks and logs are kept below it"
 

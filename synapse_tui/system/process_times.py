@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from synapse_tui.system.files import check_safe, private_folder, read_regular, write_private
+from .files import check_safe, private_folder, read_regular, write_private
 
 
 def process_start(pid: int) -> float | None:

@@ -8,8 +8,8 @@ import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from synapse_tui.system.dataclass import dataclass
-from synapse_tui.system.files import private_folder, read_own, write_private
+from .dataclass import dataclass
+from .files import private_folder, read_own, write_private
 
 log = logging.getLogger(__name__)
 

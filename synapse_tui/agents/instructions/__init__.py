@@ -1,6 +1,6 @@
 """The instructions that introduce agents to one another: texts, their locations, and delegation rules."""
 
-from synapse_tui.agents.instructions.compose import (
+from .compose import (
     HEADER,
     Composed,
     Fault,
