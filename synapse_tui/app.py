@@ -23,7 +23,7 @@ from synapse_tui.core.model import DEMO_AGENTS, AgentSpec
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
 
-from .driver.events import OuterTerminalChanged, TerminalText, TerminalTooLarge
+from .driver.input_events import OuterTerminalChanged, TerminalText, TerminalTooLarge
 from .driver.link import TerminalLink
 from .driver.synapse_driver import SynapseDriver
 from .keymap import Keymap
@@ -37,7 +37,7 @@ from .screens.board import BoardActions
 from .screens.changes import ChangesActions
 from .screens.demo import Demo
 from .screens.dialog import Dialog
-from .screens.events import EventReader
+from .screens.event_reader import EventReader
 from .screens.externals import ExternalActions
 from .screens.file_locks import LockActions
 from .screens.history import HistoryActions

@@ -24,8 +24,8 @@ from synapse_tui.settings import SCHEMA
 from synapse_tui.settings.keys import ApiKey, digest_of, read_keys
 from synapse_tui.system.dataclass import dataclass
 
-from .peers import Owner
 from .problems import HttpProblem
+from .socket_owner import Owner
 
 if TYPE_CHECKING:
     from synapse_tui.settings import Settings

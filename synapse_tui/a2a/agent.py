@@ -20,7 +20,7 @@ from synapse_tui.system.dataclass import dataclass
 
 from .access import Access
 from .bodies import LargeBodies
-from .external.service import ExternalAgents
+from .external.hub import ExternalAgents
 from .network import LOOPBACK, Network
 from .push.service import PushService
 

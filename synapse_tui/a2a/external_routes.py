@@ -13,8 +13,8 @@ from synapse_tui.core.model import USER, Sender, Task
 
 from .access import Principal
 from .context import IsOurs, Seen, Shared, VerifiedId, Wait, sender_of, while_wanted
+from .external.hub import ExternalAgents
 from .external.registry import AddRequest, read_header
-from .external.service import ExternalAgents
 from .external.untrusted import check_url, clean_line
 from .problems import HttpProblem
 from .wire import check_unicode, request_fields, task_json

@@ -24,9 +24,9 @@ from .agent import NO_SERVICES, HostedAgent, Services
 from .bodies import BODY_TIMEOUT, MAX_BODY, Body, BodyReader, Headers, check_content_type, replay
 from .calls import DELIVERY_HEADER, KEY_HEADER
 from .network import LOOPBACK, Network
-from .peers import Owner, OwnerOf, agent_at, owner_of
 from .problems import CARD_PREFIX, HttpProblem, refusal
 from .signing import SENDER_HEADER, SIGNATURE_HEADER, SignatureCheck, SignatureChecker, SignedRequest
+from .socket_owner import Owner, OwnerOf, agent_at, owner_of
 
 _FOR_OTHERS = (
     "forwarded",

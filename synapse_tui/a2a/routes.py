@@ -46,8 +46,8 @@ from synapse_tui.core.model import (
     TaskState,
     check_priority,
 )
-from synapse_tui.messages.changes import Chunk
 from synapse_tui.messages.service import has_reply, is_repetition, late_message, repeatable, repeated
+from synapse_tui.messages.task_stream import Chunk
 from synapse_tui.messages.tasks import LOAD_TIMEOUT
 
 from .agent import HostedAgent, Services

@@ -28,9 +28,9 @@ from synapse_tui.system.process_times import open_files_limit
 from .agent import NO_SERVICES, HostedAgent, Services
 from .guard import App, Guard
 from .network import LoopbackSockets, server_context
-from .peers import Address, OwnerOf, is_stranger, owner_of
 from .routes import build_app
 from .signing import SignatureChecker, TokenVerifier, no_token
+from .socket_owner import Address, OwnerOf, is_stranger, owner_of
 
 protocol_log = logging.getLogger(f"{__name__}.protocol")
 protocol_log.setLevel(logging.ERROR)  # invalid requests log warnings: anyone could fill the disk with them

@@ -34,12 +34,12 @@ from synapse_tui.core.model import (
     Task,
 )
 from synapse_tui.hooks import HookKind
-from synapse_tui.messages.changes import AnswerProgress
 from synapse_tui.messages.follow_ups import FollowUps
 from synapse_tui.messages.outbox import Outbox, OutboxControl
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.rows import entry_values
 from synapse_tui.messages.service import TaskService
+from synapse_tui.messages.task_stream import AnswerProgress
 from synapse_tui.messages.tasks import Journal, TaskStore
 from synapse_tui.messages.text import check_size
 from synapse_tui.pty import Guardian, Handle, ReadScheduler

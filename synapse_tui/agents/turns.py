@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from synapse_tui.core.content import Artifact
 from synapse_tui.core.model import AgentState, DeliveryState, StateReport, Task, TaskState
 from synapse_tui.hooks import HookKind
-from synapse_tui.messages.changes import Writing
 from synapse_tui.messages.follow_ups import TurnTasks
+from synapse_tui.messages.task_stream import Writing
 from synapse_tui.messages.tasks import TaskStore, is_asked
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent

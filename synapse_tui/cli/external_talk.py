@@ -12,8 +12,8 @@ from uuid import uuid4
 
 from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.a2a.external.conversation import remote_id
+from synapse_tui.a2a.external.hub import ExternalAgents
 from synapse_tui.a2a.external.registry import ExternalAgent, ExternalStore
-from synapse_tui.a2a.external.service import ExternalAgents
 from synapse_tui.a2a.external.store import ConversationStore
 from synapse_tui.core.errors import ConfigError
 from synapse_tui.core.events import EventBus

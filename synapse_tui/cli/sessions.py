@@ -378,7 +378,7 @@ class SilentHost:
 
     def take(self, data: bytes) -> bool:
         """Take input of the terminal; return whether it has a key that leaves."""
-        from synapse_tui.driver.events import textual_name
+        from synapse_tui.driver.input_events import textual_name
         from synapse_tui.driver.tokenizer import KeyToken, TextToken
 
         self.show()

@@ -943,9 +943,7 @@ def _general_dialog(evidence: Evidence, profile: Profile) -> Finding:
     if all(shot.read(profile).dialog for shot in evidence.asking):
         return Finding("dialogs", None, "a list of choices is recognized without a rule", rows)
     if any(shot.read(profile).empty for shot in evidence.asking):
-        return Finding(
-            "dialogs", None, "the dialog cannot be told from an empty composer: write a rule", rows
-        )
+        return Finding("dialogs", None, "the dialog looks like an empty composer: write a rule", rows)
     return Finding(
         "dialogs", None, "no rule was found; messages are held, as no composer is on the screen", rows
     )

@@ -23,7 +23,7 @@ from textual.message import Message
 
 from synapse_tui.system.dataclass import dataclass
 
-from .events import (
+from .input_events import (
     OuterTerminalChanged,
     TerminalKey,
     TerminalKeyRelease,

@@ -16,7 +16,7 @@ from typing import Literal
 from synapse_tui import __version__
 from synapse_tui.system.language import tr
 
-from .composer import DummyComposer
+from .editor import DummyComposer
 from .parts import PARTS, invitation
 from .runner import State, StatusSignals, TurnRunner
 from .screen import (

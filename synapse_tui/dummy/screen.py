@@ -11,7 +11,7 @@ from typing import Literal
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
 
-from .composer import DummyComposer
+from .editor import DummyComposer
 from .script import ScriptedDialog
 from .widths import clip, printable, width, wrap
 

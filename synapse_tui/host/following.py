@@ -12,10 +12,10 @@ from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.core.errors import ProfileError, SynapseError
 from synapse_tui.core.events import EventBus, Notice, SettingsChanged
 from synapse_tui.settings import Settings, load_settings
+from synapse_tui.settings.file_watch import FileWatch
 from synapse_tui.settings.files import in_order
 from synapse_tui.settings.layers import settings_files
 from synapse_tui.settings.schema import find_setting
-from synapse_tui.settings.watch import FileWatch
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
 from synapse_tui.system.paths import UserPaths

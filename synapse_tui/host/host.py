@@ -20,11 +20,11 @@ from uuid import uuid4
 
 from synapse_tui import __version__
 from synapse_tui.a2a.agent import Services
-from synapse_tui.a2a.external.service import ExternalAgents
+from synapse_tui.a2a.external.hub import ExternalAgents
 from synapse_tui.a2a.network import LoopbackSockets, Network, adopted_sockets, bind_loopback, free_port
-from synapse_tui.a2a.peers import agent_of_process
 from synapse_tui.a2a.push.policy import Resolver, TargetPolicy
 from synapse_tui.a2a.push.service import PushService
+from synapse_tui.a2a.socket_owner import agent_of_process
 from synapse_tui.agents.adoption import AdoptedSession, read_handover, spec_of
 from synapse_tui.agents.console import Past
 from synapse_tui.agents.delivery.answering import AnswerOutcome
@@ -60,7 +60,7 @@ from synapse_tui.messages.records import Change
 from synapse_tui.pty import Guardian, GuardianHandle, ReadScheduler
 from synapse_tui.pty.spawn import check_folder, find_command
 from synapse_tui.registry import Registry
-from synapse_tui.safety.service import FileSafety
+from synapse_tui.safety.file_safety import FileSafety
 from synapse_tui.settings import Settings
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.paths import UserPaths, tilde

@@ -10,7 +10,7 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from synapse_tui.a2a import calls
-from synapse_tui.a2a.external.service import ExternalAgents
+from synapse_tui.a2a.external.hub import ExternalAgents
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.core.addresses import Address, receivers, resolve
 from synapse_tui.core.errors import AgentNotFound, SynapseError

@@ -26,8 +26,8 @@ from synapse_tui.core.model import (
     TaskState,
 )
 
-from .changes import Changes
 from .records import Mark, Page, TaskQuery
+from .task_stream import Changes
 
 WRITE_TIMEOUT = 10.0
 """Seconds that a note waits for the disk before its message is refused; a busy machine takes some."""

@@ -584,7 +584,7 @@ class LockDatabase:
         )
 
     def _unchanged(self, row: LockRow) -> tuple[ColumnElement[bool], ...]:
-        """Conditions of a row that has been read; in a file nobody else has written it since."""
+        """Conditions of a row that has been read; in a file no other process has written it since."""
         key = col(LockRow.id) == row.id
         if self._is_file:
             return (key,)

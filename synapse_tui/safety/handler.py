@@ -24,7 +24,7 @@ from synapse_tui.system.paths import make_project_folder
 from synapse_tui.system.process_times import is_alive, process_name
 from synapse_tui.worktrees.trees import why_not_there
 
-from .changes import Difference, FileSnapshot, ToolCall, compare, take
+from .changed_lines import Difference, FileSnapshot, ToolCall, compare, take
 from .locks import (
     ChangeType,
     FileKeys,

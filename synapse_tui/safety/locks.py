@@ -18,7 +18,7 @@ LEASE = timedelta(minutes=5)  # how long a lock is valid without renewal
 
 
 _NEVER = datetime.fromtimestamp(0, UTC)
-"""What an unreadable time counts as: a lock that ends at it is free, and nobody waits for it in vain."""
+"""What an unreadable time counts as: a lock that ends at it is free, and nothing waits for it in vain."""
 
 
 def read_time(value: object) -> datetime:

@@ -17,7 +17,7 @@ from textual.widgets import Input, TextArea
 
 from synapse_tui.actions import Action
 from synapse_tui.core.model import AgentState
-from synapse_tui.driver.events import TerminalKeyRelease, TerminalText, textual_name
+from synapse_tui.driver.input_events import TerminalKeyRelease, TerminalText, textual_name
 from synapse_tui.keymap import Keymap, is_function_key, key_label, textual_key
 from synapse_tui.mention import ECHO_TIMEOUT, MARKS
 from synapse_tui.system.dataclass import dataclass

@@ -17,6 +17,7 @@ from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
 from synapse_tui.core.errors import ConfigError
+from synapse_tui.settings.file_watch import FileWatch
 from synapse_tui.settings.files import (
     LAYER_WORDS,
     Layer,
@@ -32,7 +33,6 @@ from synapse_tui.settings.files import (
     value_text,
 )
 from synapse_tui.settings.schema import AREAS, NOTHING, TABLES, Setting, words_for
-from synapse_tui.settings.watch import FileWatch
 from synapse_tui.system.language import tr
 from synapse_tui.widgets import bars
 from synapse_tui.widgets.agent_rows import BESIDE

@@ -19,7 +19,7 @@ from textual.keys import _character_to_key
 from textual.timer import Timer
 
 from synapse_tui.core.model import DEMO_AGENTS, AgentState, DeliveryState, Task, TaskState
-from synapse_tui.driver.events import TerminalKeyRelease
+from synapse_tui.driver.input_events import TerminalKeyRelease
 from synapse_tui.keymap import key_label, leader_label
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import name_list, tr

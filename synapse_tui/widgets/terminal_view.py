@@ -16,7 +16,7 @@ from textual.widget import Widget
 
 from synapse_tui.actions import PLACES, Place
 from synapse_tui.core.model import AgentState, StateReport
-from synapse_tui.driver.events import TerminalKey, TerminalKeyRelease, TerminalText, textual_name
+from synapse_tui.driver.input_events import TerminalKey, TerminalKeyRelease, TerminalText, textual_name
 from synapse_tui.mention import Mention, MentionView
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from uuid import uuid4
 
-from synapse_tui.a2a.external.service import ExternalAgents
+from synapse_tui.a2a.external.hub import ExternalAgents
 from synapse_tui.core.events import Event, EventBus, TaskChanged
 from synapse_tui.core.model import USER, Task
 from synapse_tui.messages.history import History

@@ -13,11 +13,11 @@ from typing import Any, cast
 
 import pytest
 
-from synapse_tui.a2a.external import service
+from synapse_tui.a2a.external import hub as service
 from synapse_tui.a2a.external.conversation import Conversation
+from synapse_tui.a2a.external.hub import ExternalAgents
 from synapse_tui.a2a.external.peer import TaskUpdate
 from synapse_tui.a2a.external.registry import ExternalAgent, ExternalStore
-from synapse_tui.a2a.external.service import ExternalAgents
 from synapse_tui.a2a.external.store import ConversationStore
 from synapse_tui.core.content import Part, TaskMessage
 from synapse_tui.core.errors import HistoryError

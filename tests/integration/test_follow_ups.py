@@ -11,7 +11,7 @@ import pytest
 
 from synapse_tui.core.content import Part, TaskMessage, artifact_id
 from synapse_tui.core.model import DeliveryState, MessageRequest, Reply, Sender, Task, TaskState
-from synapse_tui.messages.changes import Chunk, Reader, TaskEvent, TaskSnapshot
+from synapse_tui.messages.task_stream import Chunk, Reader, TaskEvent, TaskSnapshot
 from tests.integration.session_rig import Rig, open_rig, until
 from tests.waiting import PATIENCE
 

@@ -20,9 +20,9 @@ from synapse_tui.core.events import Event, EventBus, FileChanged, LocksChanged
 from synapse_tui.hooks import Dialect, HookKind, read_event
 from synapse_tui.hooks.launch import opencode_plugin, prepare
 from synapse_tui.safety import handler as handler_module
+from synapse_tui.safety.file_safety import HookServer
 from synapse_tui.safety.handler import HookHandler, LockStore, Writer
 from synapse_tui.safety.locks import FileKeys, Lock, Modification
-from synapse_tui.safety.service import HookServer
 from synapse_tui.system.process_times import process_name
 from tests.worktree_kit import make_repository
 

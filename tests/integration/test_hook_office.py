@@ -23,9 +23,9 @@ from synapse_tui.hooks import Dialect, client
 from synapse_tui.hooks.client import ask
 from synapse_tui.hooks.install import Consent
 from synapse_tui.host import Host
-from synapse_tui.safety import service
+from synapse_tui.safety import file_safety as service
 from synapse_tui.safety.database import LockDatabase
-from synapse_tui.safety.service import Enforcement
+from synapse_tui.safety.file_safety import Enforcement
 from synapse_tui.settings import load_settings
 from synapse_tui.system.paths import UserPaths
 from tests.integration.host_kit import profiles_with_free_ports

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.a2a.access import REFRESH, RequestOrigin
-from synapse_tui.a2a.peers import Owner
 from synapse_tui.a2a.problems import HttpProblem
+from synapse_tui.a2a.socket_owner import Owner
 from synapse_tui.core.errors import ConfigError
 from synapse_tui.core.events import Event, EventBus, Notice
 from synapse_tui.core.model import AgentSpec, TaskState

@@ -78,7 +78,7 @@ async def test_every_loopback_address_is_served(host: str) -> None:
 
 
 async def test_the_owner_is_looked_up_once_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    from synapse_tui.a2a.peers import Address, Owner
+    from synapse_tui.a2a.socket_owner import Address, Owner
 
     asked: list[Address] = []
 

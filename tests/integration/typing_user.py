@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from synapse_tui.dummy.composer import DummyComposer
+from synapse_tui.dummy.editor import DummyComposer
 from synapse_tui.dummy.terminal import Key, KeyDecoder, Text
 from synapse_tui.terminal.events import Modes
 from synapse_tui.terminal.input import encode_paste

@@ -178,7 +178,7 @@ async def test_a_light_theme_is_light_in_the_panes_of_a_dark_terminal() -> None:
 def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     shown: list[tuple[str, str]] = []
     monkeypatch.setattr(SynapseApp, "notify_outside", lambda _app, title, text: shown.append((title, text)))
-    monkeypatch.setattr("synapse_tui.screens.events.FINISHED_SECONDS", 0.01)
+    monkeypatch.setattr("synapse_tui.screens.event_reader.FINISHED_SECONDS", 0.01)
     return shown
 
 

@@ -8,7 +8,7 @@ import pytest
 from textual.widgets import Input, TextArea
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.driver.events import TerminalKey, TerminalText
+from synapse_tui.driver.input_events import TerminalKey, TerminalText
 from synapse_tui.driver.tokenizer import KeyToken, TextToken, Tokenizer
 from tests.ui.app_kit import at_main, running, three_agents, until
 from tests.ui.fakes import FakeHost, FakeSession

@@ -9,9 +9,9 @@ import httpx
 
 from synapse_tui.a2a.agent import NO_SERVICES, Services
 from synapse_tui.a2a.guard import Guard
-from synapse_tui.a2a.peers import Address, Owner
 from synapse_tui.a2a.routes import build_app
 from synapse_tui.a2a.signing import SignatureChecker, SignedRequest, signature_headers
+from synapse_tui.a2a.socket_owner import Address, Owner
 from tests.fake_agent import FakeAgent
 
 TOKENS = {"synapse-codex-8120": "codex-secret", "user": "user-secret", "synapse-system": "system-secret"}

@@ -19,9 +19,9 @@ from synapse_tui.a2a.access import (
 from synapse_tui.a2a.agent import NO_SERVICES, Services
 from synapse_tui.a2a.guard import WebGuard
 from synapse_tui.a2a.network import Network, TlsFiles
-from synapse_tui.a2a.peers import Owner
 from synapse_tui.a2a.problems import HttpProblem
 from synapse_tui.a2a.protocol.cards import CardShape, card_security
+from synapse_tui.a2a.socket_owner import Owner
 from synapse_tui.core.errors import ConfigError
 from synapse_tui.core.events import EventBus, Notice
 from synapse_tui.host.serving import AccessSettings

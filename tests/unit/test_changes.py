@@ -14,7 +14,7 @@ from synapse_tui.core.content import Artifact, artifact_id
 from synapse_tui.core.errors import HistoryError
 from synapse_tui.core.events import EventBus
 from synapse_tui.core.model import USER, MessageRequest, Task, TaskState
-from synapse_tui.messages.changes import (
+from synapse_tui.messages.task_stream import (
     LOOK,
     AnswerProgress,
     Chunk,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapse_tui.dummy.composer import DummyComposer
+from synapse_tui.dummy.editor import DummyComposer
 from synapse_tui.dummy.screen import (
     AnsiStyle,
     Frame,

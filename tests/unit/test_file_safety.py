@@ -18,7 +18,7 @@ from sqlalchemy import ScalarResult
 
 from synapse_tui.core.errors import HistoryError
 from synapse_tui.messages.quick import held_locks
-from synapse_tui.safety.changes import lines_of_texts
+from synapse_tui.safety.changed_lines import lines_of_texts
 from synapse_tui.safety.database import LockDatabase
 from synapse_tui.safety.locks import (
     ChangeType,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.settings import watch
-from synapse_tui.settings.watch import FileWatch
+from synapse_tui.settings import file_watch as watch
+from synapse_tui.settings.file_watch import FileWatch
 from synapse_tui.system.inotify import Inotify
 from tests.waiting import until
 

@@ -16,7 +16,8 @@ from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.core.events import EventBus, Notice, SettingsChanged
 from synapse_tui.host import following
 from synapse_tui.host.following import ProfileFiles, SettingsFollower
-from synapse_tui.settings import load_settings, watch
+from synapse_tui.settings import file_watch as watch
+from synapse_tui.settings import load_settings
 from synapse_tui.system.paths import UserPaths
 from synapse_tui.system.trust import TrustStore
 from tests.integration.session_rig import until

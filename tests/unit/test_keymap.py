@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from textual.keys import _character_to_key
 
 from synapse_tui.actions import ACTIONS, BOARD_KEYS, DIGITS, GROUPS, PLACES
-from synapse_tui.driver.events import textual_name
+from synapse_tui.driver.input_events import textual_name
 from synapse_tui.driver.tokenizer import decode_key
 from synapse_tui.keymap import (
     Keymap,

@@ -26,7 +26,7 @@ from synapse_tui.cli.sessions import _report_end
 from synapse_tui.core.model import AgentState, DeliveryState, TaskState
 from synapse_tui.core.wording import standing_words
 from synapse_tui.dummy.app import DummyApp, JsonLinesFile, parse_options
-from synapse_tui.dummy.composer import DummyComposer
+from synapse_tui.dummy.editor import DummyComposer
 from synapse_tui.dummy.parts import PARTS
 from synapse_tui.dummy.screen import AnsiStyle, PanelView, panel
 from synapse_tui.dummy.script import Directive, ScriptedDialog, permission

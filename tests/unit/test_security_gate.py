@@ -11,7 +11,6 @@ import pytest
 
 from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.guard import Guard
-from synapse_tui.a2a.peers import Owner
 from synapse_tui.a2a.routes import build_app
 from synapse_tui.a2a.signing import (
     MAX_AGE,
@@ -23,6 +22,7 @@ from synapse_tui.a2a.signing import (
     no_token,
     signature_headers,
 )
+from synapse_tui.a2a.socket_owner import Owner
 from synapse_tui.core.addresses import Address
 from tests.fake_agent import FakeAgent
 from tests.unit.clock import Clock

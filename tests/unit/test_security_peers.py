@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.a2a.peers import (
+from synapse_tui.a2a.socket_owner import (
     NoAnswer,
     Owner,
     TcpSocket,
@@ -123,7 +123,7 @@ async def test_where_the_kernel_is_silent_the_tables_are_read(monkeypatch: pytes
     def silent(*_: object, **__: object) -> Owner:
         raise NoAnswer
 
-    monkeypatch.setattr("synapse_tui.a2a.peers.ask_kernel", silent)
+    monkeypatch.setattr("synapse_tui.a2a.socket_owner.ask_kernel", silent)
     with connected("127.0.0.1") as (client, server):
         assert await owner_of(client, server) is (Owner.OURS if sys.platform == "linux" else Owner.UNKNOWN)
 

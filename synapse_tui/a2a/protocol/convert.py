@@ -33,7 +33,7 @@ from synapse_tui.agents.delivery.incoming import Upload, receive, text_with_file
 from synapse_tui.core.content import Artifact, Part, TaskMessage, artifact_id
 from synapse_tui.core.errors import MessageError
 from synapse_tui.core.model import MessageRequest, Task, TaskState
-from synapse_tui.messages.changes import Chunk
+from synapse_tui.messages.task_stream import Chunk
 from synapse_tui.messages.tasks import is_asked
 from synapse_tui.system.dataclass import dataclass
 

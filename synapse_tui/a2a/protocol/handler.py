@@ -33,8 +33,8 @@ from synapse_tui.a2a.push.service import PushService
 from synapse_tui.core.content import Part, TaskMessage
 from synapse_tui.core.errors import PushNotFound, TaskEnded
 from synapse_tui.core.model import MessageRequest, Task, TaskState
-from synapse_tui.messages.changes import Chunk, Reader, TaskEvent
 from synapse_tui.messages.records import Page, PushProtocol, PushSubscription, TaskQuery
+from synapse_tui.messages.task_stream import Chunk, Reader, TaskEvent
 from synapse_tui.messages.tasks import is_asked, make_cursor
 
 from .calls import ProtocolCall, call_of, find_task, translated, translated_stream

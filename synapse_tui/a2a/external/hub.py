@@ -33,9 +33,9 @@ from synapse_tui.core.events import (
     TaskChanged,
 )
 from synapse_tui.core.model import DeliveryState, MessageRequest, Reply, ReplyState, Sender, Task, TaskState
-from synapse_tui.messages.changes import Changes
 from synapse_tui.messages.history import History
 from synapse_tui.messages.service import about_reply, by_person, repeatable, repeated
+from synapse_tui.messages.task_stream import Changes
 from synapse_tui.messages.text import check_size
 from synapse_tui.system.paths import UserPaths
 
