@@ -9,6 +9,7 @@ import pytest
 
 from synapse_tui.agents.console import OFFER_TRIES, OFFER_WAITS, AtRest, Offer
 from tests.integration.pty_harness import Program, until
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the terminals of Linux")
 
@@ -171,8 +172,10 @@ class Console:
         return await read
 
 
-async def test_a_key_does_not_reach_a_program_that_is_about_to_draw_its_dialog(harness):
+async def test_a_key_does_not_reach_a_program_that_is_about_to_draw_its_dialog(harness, monkeypatch):
     """A busy program may take keys for a dialog that it has not yet begun to draw."""
+    # on a busy machine its 40 ms of computing may take long
+    monkeypatch.setattr("synapse_tui.agents.console.OFFER_WAITS", PATIENCE)
     program = harness.python(ASKER.replace("COMPUTES", "0.04"))
     await program.says(b"waits;")
     console = Console(program)
