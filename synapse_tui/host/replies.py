@@ -41,7 +41,7 @@ UNCOLLECTED = 3.0
 """Seconds in which a waiting sender fetches its answer; afterwards the answer is sent as a message."""
 RETRY = Backoff(first=0.5, longest=30.0, limit=600.0)
 LAST_CALLS = 1.0
-"""Seconds allowed for requests in progress when the host stops."""
+"""Seconds allowed for requests in progress when the host stops, with what they wait for."""
 READ_AGAIN = 5.0
 
 
@@ -81,6 +81,7 @@ class Replies:
     async def stop(self) -> None:
         """Stop, allowing requests in progress a moment; pending replies are left to the next process."""
         self._unsubscribe()
+        await asyncio.sleep(0)  # what became due a moment ago begins its request
         if self._calls:
             await asyncio.wait(tuple(self._calls), timeout=LAST_CALLS)
         work = [task for task in (self._reading, *self._work.values()) if task is not None]
@@ -182,13 +183,16 @@ class Replies:
                 log.exception("an agent could not take an answer")
                 raise PeerUnreachable(f"{session.agent_id} could not take the answer") from error
         else:
-            if due.session is not None:
-                with contextlib.suppress(HistoryError):  # otherwise the next process may tell of another end
-                    await due.session.tasks.flush()
-            call = asyncio.ensure_future(self._call_sender(task, earlier=due.reply_due is not None))
+            call = asyncio.ensure_future(self._write_and_call(due, task))
             self._calls.add(call)
             call.add_done_callback(self._calls.discard)
             await call
+
+    async def _write_and_call(self, due: _DueReply, task: Task) -> None:
+        if due.session is not None:
+            with contextlib.suppress(HistoryError):  # otherwise the next process may tell of another end
+                await due.session.tasks.flush()
+        await self._call_sender(task, earlier=due.reply_due is not None)
 
     async def _call_sender(self, task: Task, *, earlier: bool) -> None:
         endpoint, message = task.sender.sender_endpoint, _message(task)

@@ -17,6 +17,7 @@ from synapse_tui.agents.session import AgentSession
 from synapse_tui.core.errors import PeerRefused
 from synapse_tui.core.model import AgentSpec, Reply, ReplyState, Sender, Task, TaskState
 from synapse_tui.host import Host, replies
+from synapse_tui.messages.tasks import TaskStore
 from tests.integration.host_kit import make_host, open_ready, running
 from tests.integration.session_rig import until
 from tests.waiting import PATIENCE
@@ -122,8 +123,16 @@ async def test_an_answer_of_another_agent_than_was_asked_ends_no_task(host):
     assert not alice.tasks.get(own.id).state.final
 
 
-async def test_two_hosts_tell_one_another_also_of_an_end(tmp_path, monkeypatch):
+@pytest.mark.parametrize("seconds", [0, 0.3], ids=["", "slow-disk"])
+async def test_two_hosts_tell_one_another_also_of_an_end(tmp_path, monkeypatch, seconds):
     monkeypatch.setattr(replies, "LAST_CALLS", PATIENCE)  # a busy machine may need longer than a host waits
+    flush = TaskStore.flush
+
+    async def late(store, *arguments):
+        await asyncio.sleep(seconds)
+        await flush(store, *arguments)
+
+    monkeypatch.setattr(TaskStore, "flush", late)
     async with running(make_host(tmp_path, "one")) as one:
         (alice,) = await open_ready(one, "alice")
         asker = Person(alice)
