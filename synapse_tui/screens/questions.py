@@ -312,7 +312,7 @@ class RestoreQuestion(Question[bool]):
     def body(self) -> ComposeResult:
         when = self._offer.saved_at.astimezone().strftime("%Y-%m-%d %H:%M")
         count = plural(len(self._offer.agents), "agent")
-        yield Static(Content(tr(f"{count} ended without being closed, saved {when}:")), markup=False)
+        yield Static(Content(tr(f"{count} ended without being closed (saved {when}):")), markup=False)
         agents = "\n".join(f"  {printable(agent)}" for agent in self._offer.agents)
         yield Static(Content(f"\n{agents}"), markup=False)
         text = self._about(tr("One moment: messages are being counted."))

@@ -547,7 +547,7 @@ class Tour:
     def _doing(self, word: str) -> list[Hint]:
         session = self._host.agents.get(self._main.active)
         if session is None or session.report.state is AgentState.STARTING:
-            return [Hint("", "in a moment: the agents are starting", "space")]
+            return [Hint("", "in a moment: an agent is starting", "space")]
         if self._keys and not self._waits:  # it is being done
             return []
         where = "" if self._is_free() else self._where_free(session)

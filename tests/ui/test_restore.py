@@ -41,7 +41,7 @@ async def test_it_tells_how_many_messages_wait(count: int, told: str) -> None:
     async with running(FakeHost(), restore=offer(waiting)) as (app, pilot):
         assert isinstance(app.screen, RestoreQuestion)
         await until(lambda: "claude  /work" in text_of(app))
-        assert "without being closed, saved 2026-01-0" in text_of(app)
+        assert "without being closed (saved 2026-01-0" in text_of(app)
         assert "wait" not in text_of(app), "the question does not wait for the count"
         assert "messages are being counted" in text_of(app)
         assert not app.main.deck.empty, "what to do without agents is said after the answer"

@@ -43,7 +43,7 @@ async def opened(app, host):
     app.tour.clock = itertools.count(1000).__next__  # nothing was typed for a second
     app.tour.find = lambda _command: None
     await until(lambda: len(app.main.deck.panes) == 2)
-    await shows(app, "in a moment: the agents are starting")
+    await shows(app, "in a moment: an agent is starting")
     pair = agents(host)
     await shows(app, "Let one write to the other", "Space type it for me")
     return pair
