@@ -32,6 +32,7 @@ from .views import party
 SECOND = 1.0
 LOOK = 3  # seconds between queries while visible, since other hosts and commands take locks too
 NONE = tr("  no files are locked")
+UNREAD = "  …"
 
 Look = Callable[[], Awaitable[Sequence[Lock]]]
 
@@ -64,6 +65,7 @@ class LockPanel(FaultTolerant, Vertical):
         self._labels: Mapping[str, str] = {}
         self.locks: Sequence[Lock] = ()
         self.problem = ""  # why the locks could not be read
+        self._read = False  # since the panel was shown
         self._clock: Timer | None = None
         self._seconds = 0
         self._again = self._looking = False
@@ -78,7 +80,7 @@ class LockPanel(FaultTolerant, Vertical):
 
     def follow(self, look: Look | None) -> None:
         self.look = look
-        self.locks, self.problem = (), ""
+        self.locks, self.problem, self._read = (), "", False
         self.set_class(look is not None, "-on")
         self._fill()
 
@@ -93,6 +95,7 @@ class LockPanel(FaultTolerant, Vertical):
         self.show_news()
 
     def on_hide(self) -> None:
+        self._read = False
         if self._clock is not None:
             self._clock.pause()
 
@@ -127,6 +130,7 @@ class LockPanel(FaultTolerant, Vertical):
                     self.locks, self.problem = await self.look(), ""
                 except HistoryError as error:
                     self.locks, self.problem = (), error.message
+                self._read = True
                 self._fill()
         finally:
             self._looking = False
@@ -140,7 +144,8 @@ class LockPanel(FaultTolerant, Vertical):
         rows = [Option(lock_row(lock, self._labels, width, now), id=lock.file) for lock in living]
         self.query_one("#locks-title", Section).count = str(len(rows) or "")
         if not rows:
-            said = f"  {shorten(one_line(self.problem), width - 2)}" if self.problem else NONE
+            none = NONE if self._read else UNREAD
+            said = f"  {shorten(one_line(self.problem), width - 2)}" if self.problem else none
             rows = [Option(Content.styled(said, "$needs" if self.problem else ""), disabled=True)]
         view = self.query_one("#locks", OptionList)
         if [option.id for option in view.options] == [row.id for row in rows]:

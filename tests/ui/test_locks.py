@@ -1,12 +1,15 @@
 """Locks and changes of files in the application: the panel, the dialogs, the proof of life, the question."""
 
+import asyncio
+from collections.abc import Sequence
+
 import pytest
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.core.events import LocksChanged, SettingsChanged
 from synapse_tui.core.model import AgentSpec
 from synapse_tui.hooks.install import Consent
-from synapse_tui.safety.locks import ChangeType
+from synapse_tui.safety.locks import ChangeType, Lock
 from tests.ui.app_kit import at_main, at_rest, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 
@@ -38,6 +41,24 @@ async def test_the_panel_tells_file_holder_since_when_why_and_time_left() -> Non
         assert "codex · 1:12 · fix the lexer" in panel(app)
         host.safety.free("src/lexer.py")
         await until(lambda: "no files are locked" in panel(app))
+
+
+async def test_before_the_locks_are_read_the_panel_does_not_say_that_there_are_none() -> None:
+    host = safe()
+    host.safety.lock("src/lexer.py", CODEX)
+    read, gate = host.safety.locks, asyncio.Event()
+
+    async def late() -> Sequence[Lock]:
+        await gate.wait()
+        return await read()
+
+    host.safety.locks = late
+    async with running(host, sidebar=True) as (app, pilot):
+        await until(lambda: "Locks" in panel(app))
+        await pilot.pause()
+        assert "no files are locked" not in panel(app)
+        gate.set()
+        await until(lambda: "lexer" in panel(app))
 
 
 def switch(host: FakeHost, *, enabled: bool) -> None:
