@@ -299,10 +299,10 @@ def _wanted(filters: dict[str, Any], query: str = "", limit: int = 50) -> TaskQu
     from synapse_tui.messages.records import TaskQuery
 
     caller = Caller.of()
-    agent = filters["agent"].removeprefix("@")
+    sender = filters["sender"]
     return TaskQuery(
-        agent=_agent(caller, agent) if agent else "",
-        sender=_sender(caller, filters["sender"].removeprefix("@")),
+        agent=_agent(caller, filters["agent"]),
+        sender=USER.sender_id if sender in (YOU, tr(YOU)) else _agent(caller, sender),
         states=(filters["status"],) if filters["status"] else (),
         project="" if filters["everywhere"] else caller.project,
         since=time_of(filters["since"]),
@@ -312,13 +312,11 @@ def _wanted(filters: dict[str, Any], query: str = "", limit: int = 50) -> TaskQu
     )
 
 
-def _sender(caller: Caller, name: str) -> str:
-    if not name or name in (YOU, tr(YOU)):
-        return name and USER.sender_id
-    return _agent(caller, name)
-
-
 def _agent(caller: Caller, name: str) -> str:
+    """Return the id of an agent that runs; a type, or the id of another one, stays as it is."""
+    name = name.removeprefix("@")
+    if not name:
+        return ""
     try:
         [found] = caller.find(name)
     except (SynapseError, ValueError):

@@ -289,7 +289,7 @@ class RemoteOutboxes:
             note("no matching messages")
 
     def _show_list(self) -> None:
-        names = Caller.of().names()
+        names = self._caller.names()
         rows = [
             _row(agent.agent_id, message, standing_words(status_of(message)), names)
             for agent, message in self.waiting

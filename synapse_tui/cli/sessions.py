@@ -183,9 +183,12 @@ def _agents(session: RunningSession) -> str:
     if not session.info:
         return tr("(does not answer)")
     agents = session.info.get("agents", [])
-    names = (agent.get("name") or str(agent["agent_id"]).removeprefix("synapse-") for agent in agents)
-    words = (f"{name} {tr(state_word(agent['state']))}" for name, agent in zip(names, agents, strict=True))
-    return name_list(words) or tr("none")
+    return name_list(map(_agent, agents)) or tr("none")
+
+
+def _agent(agent: dict[str, Any]) -> str:
+    name = agent.get("name") or agent["agent_id"].removeprefix("synapse-")
+    return f"{name} {tr(state_word(agent['state']))}"
 
 
 def _as_json(session: RunningSession) -> dict[str, object]:

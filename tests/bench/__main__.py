@@ -26,6 +26,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,14 +86,20 @@ def echo() -> None:
             row(f"echo {what}, {name}, ms", found["synapse-tui"][at], other, "tmux", wanted[at])
 
 
-def _of_children(command: Sequence[str], environ: dict[str, str], cwd: Path, times: int = 10) -> float:
-    """CPU of a command, in ms."""
+def cpu_of_children(run: Callable[[], object], times: int) -> float:
+    """CPU seconds of the processes that one call starts and waits for."""
     before = os.times()
     for _ in range(times):
-        subprocess.run(command, env=environ, cwd=cwd, capture_output=True, check=False)
+        run()
     after = os.times()
     used = after.children_user + after.children_system - before.children_user - before.children_system
-    return used / times * 1000
+    return used / times
+
+
+def _of_children(command: Sequence[str], environ: dict[str, str], cwd: Path) -> float:
+    """CPU of a command, in ms."""
+    run = partial(subprocess.run, command, env=environ, cwd=cwd, capture_output=True, check=False)
+    return cpu_of_children(run, 10) * 1000
 
 
 @contextmanager

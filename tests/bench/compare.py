@@ -1,4 +1,4 @@
-"""Whether this checkout is slower than another commit: `python -m tests.bench.compare COMMIT [--rounds N]`.
+"""Whether HEAD is slower than another commit: `python -m tests.bench.compare COMMIT [--rounds N]`.
 
 Both do the same work in turns, and only CPU time is compared. Slower is what took longer in each of its
 rounds than in the slowest round of the other commit: a difference within the noise of this run does not fail.
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -21,12 +20,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.bench import loads
-from tests.bench.__main__ import COMMANDS, ROOT, first_frame, home
+from tests.bench.__main__ import COMMANDS, ROOT, cpu_of_children, first_frame, home
 
 ROUNDS = 7
 LEAST = 1.03
 """A ratio that counts: below, a run of luck is likelier than a regression."""
 PART = 200_000  # bytes of each load
+# Of the tests it uses nothing, since those of the other commit may be different.
 FEED = """
 import json, sys, time
 from pathlib import Path
@@ -71,11 +71,8 @@ class Tree(NamedTuple):
             raise RuntimeError(f"{self.root}: {words} ended with {done.returncode}: {done.stderr}")
         return done.stdout
 
-    def seconds(self, *words: str) -> float:
-        before = os.times()
-        self.run(*words)
-        after = os.times()
-        return after.children_user + after.children_system - before.children_user - before.children_system
+    def seconds(self, *words: str, times: int = 1) -> float:
+        return cpu_of_children(lambda: self.run(*words), times)
 
 
 def core(tree: Tree) -> Seconds:
@@ -94,10 +91,7 @@ def imports(tree: Tree) -> Seconds:
 
 def commands(tree: Tree) -> Seconds:
     run = "import sys; from synapse_tui.cli import main; sys.exit(main())"
-    return {
-        f"synapse {name}": sum(tree.seconds("-c", run, *words) for _ in range(3)) / 3
-        for name, words in COMMANDS.items()
-    }
+    return {f"synapse {name}": tree.seconds("-c", run, *words, times=3) for name, words in COMMANDS.items()}
 
 
 def frame(tree: Tree) -> Seconds:
