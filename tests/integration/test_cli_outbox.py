@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from synapse_tui.core.events import EventBus
-from synapse_tui.core.model import MessageRequest, Sender
+from synapse_tui.core.model import USER, MessageRequest, Sender
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.records import AgentKey
@@ -111,6 +111,14 @@ async def test_the_list_shows_why_each_waits(shell: Shell, gemini: FakeAgent) ->
     ]
     assert all(word in row for word in words)
     assert row.endswith("…")
+
+
+async def test_the_person_is_called_you(shell: Shell, gemini: FakeAgent) -> None:
+    gemini.wait("mine", USER)
+    _head, row = (await shell.run("outbox", "list")).out.splitlines()
+    assert row.split()[3] == "you"
+    [waiting] = json.loads((await shell.run("outbox", "list", "--json")).out)
+    assert waiting["sender"]["sender_id"] == "user"
 
 
 async def test_actions_change_the_order(shell: Shell, gemini: FakeAgent) -> None:
