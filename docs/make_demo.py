@@ -22,7 +22,7 @@ from pathlib import Path
 from ptyprocess import PtyProcess
 from pyte.graphics import FG_BG_256
 
-from synapse_tui.recording.asciicast import CastEncoder, Header
+from synapse_tui.daemon.recording.asciicast import CastEncoder, Header
 from synapse_tui.terminal import Terminal
 from synapse_tui.terminal.style import RGB, Style
 

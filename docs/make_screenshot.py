@@ -12,12 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from synapse_tui.agents.profiles.finding import load_profiles
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.model import AgentSpec, AgentState
-from synapse_tui.host import Host
+from synapse_tui.host.host import Host
 from synapse_tui.settings import load_settings
 from synapse_tui.system.paths import UserPaths, shipped_profiles
-from synapse_tui.themes import DARK
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.themes import DARK
 
 NAMES = ("planner", "coder", "reviewer")
 SIZE = (132, 38)

@@ -96,8 +96,8 @@ class Client:
 
         It is signed by the agent whose sandbox this is: the host carries no other calls.
         """
-        from synapse_tui.spool.client import SpoolAccount, SpoolClient, forbidden  # noqa: PLC0415 - seldom
-        from synapse_tui.spool.files import SpoolRequest  # noqa: PLC0415 - needed
+        from synapse_tui.sessions.spool.client import SpoolAccount, SpoolClient, forbidden  # noqa: PLC0415 - seldom
+        from synapse_tui.sessions.spool.files import SpoolRequest  # noqa: PLC0415 - needed
 
         account = SpoolAccount.of(self._environ)
         if not forbidden(error, account.folder if account else None):

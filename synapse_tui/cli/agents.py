@@ -14,7 +14,7 @@ import click
 from synapse_tui.core.addresses import fold, identity_of, is_identity
 from synapse_tui.core.errors import AgentNotFound, SessionError, SynapseError
 from synapse_tui.core.wording import state_word
-from synapse_tui.registry import Registry, RegistryEntry
+from synapse_tui.sessions.registry import Registry, RegistryEntry
 from synapse_tui.system.language import tr
 from synapse_tui.system.paths import UserPaths, find_project, shipped_profiles, tilde
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from synapse_tui.core.addresses import Address, fold, is_identity, parse_agent_id, receivers, resolve
 from synapse_tui.core.errors import AgentExited, AgentNotFound, InvalidValue
 from synapse_tui.core.model import USER, Sender
-from synapse_tui.registry import Registry, RegistryEntry, is_live
+from synapse_tui.sessions.registry import Registry, RegistryEntry, is_live
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.paths import UserPaths, find_project
 from synapse_tui.system.process_times import is_alive, pid_namespace

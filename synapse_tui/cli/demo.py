@@ -41,7 +41,7 @@ def demo_command(*, tour: bool) -> None:
       synapse-tui demo --tour
     """
     from synapse_tui.core.model import DEMO_AGENTS
-    from synapse_tui.screens.demo import PLAYERS
+    from synapse_tui.ui.screens.demo import PLAYERS
 
     from .foreground import run
     from .sessions import check_terminal

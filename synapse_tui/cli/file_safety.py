@@ -19,7 +19,7 @@ from synapse_tui.core.addresses import ALL, fold, parse_agent_id
 from synapse_tui.core.errors import AddressError, AgentExited, AgentNotFound, HistoryError, InvalidValue
 from synapse_tui.core.model import USER
 from synapse_tui.core.wording import moment, since
-from synapse_tui.safety.locks import ChangeType, FileKeys, Holder, Lock, Modification, ModificationQuery
+from synapse_tui.hooks.locks import ChangeType, FileKeys, Holder, Lock, Modification, ModificationQuery
 from synapse_tui.system.files import write_advice
 from synapse_tui.system.paths import make_project_folder
 
@@ -32,7 +32,7 @@ from .output import ExitCode, note, plain, say, show, show_json, show_list
 
 if TYPE_CHECKING:
     from synapse_tui.database.location import Location
-    from synapse_tui.safety.database import LockDatabase
+    from synapse_tui.hooks.lock_database import LockDatabase
     from synapse_tui.settings import Settings
 
 _PREFIX = "env.SYNAPSE_FILE_SAFETY_"
@@ -438,7 +438,7 @@ class ProjectLocks:
 
     @contextmanager
     def opened(self) -> Iterator[LockDatabase]:
-        from synapse_tui.safety.database import opened_file_safety
+        from synapse_tui.hooks.lock_database import opened_file_safety
 
         location = self.location
         if isinstance(location, Path) and location.parent == self._project / ".synapse":

@@ -12,7 +12,7 @@ import click
 
 from synapse_tui.core.addresses import fold, parse_agent_id
 from synapse_tui.core.errors import AgentNotFound, InvalidValue, SynapseError
-from synapse_tui.recording.log_reader import LogCast, LogItem, Output, follow_log, read_log
+from synapse_tui.daemon.recording.log_reader import LogCast, LogItem, Output, follow_log, read_log
 from synapse_tui.system.paths import shipped_profiles
 
 from .caller import Caller
@@ -21,7 +21,7 @@ from .completion import complete_agents
 from .output import show, show_json
 
 if TYPE_CHECKING:
-    from synapse_tui.recording.transcript import Transcript
+    from synapse_tui.daemon.recording.transcript import Transcript
 
 BLOCK = 64 * 1024
 POLL = 0.2
@@ -113,7 +113,7 @@ def find_log(caller: Caller, agent: str) -> Path:
 
 def _transcript(caller: Caller, log: Path) -> Transcript:
     from synapse_tui.agents.profiles.finding import load_profiles
-    from synapse_tui.recording.transcript import Transcript
+    from synapse_tui.daemon.recording.transcript import Transcript
 
     kind = (parse_agent_id(log.stem) or ("",))[0]
     profile = load_profiles(shipped_profiles(), caller.paths.profiles).profiles.get(kind)

@@ -40,7 +40,7 @@ from synapse_tui.core.model import (
 )
 from synapse_tui.core.wording import standing, standing_words
 from synapse_tui.messages.reasons import Reason
-from synapse_tui.registry import is_live
+from synapse_tui.sessions.registry import is_live
 from synapse_tui.system.backoff import Backoff
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr

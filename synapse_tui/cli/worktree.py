@@ -15,9 +15,9 @@ import click
 
 from synapse_tui.core.errors import InvalidValue, WorktreeError
 from synapse_tui.core.wording import duration
-from synapse_tui.git_changes import FolderChange, parse_numstat
 from synapse_tui.system.language import tr
 from synapse_tui.system.paths import tilde
+from synapse_tui.worktrees.line_counts import FolderChange, parse_numstat
 
 from .caller import Caller
 from .commands import CommandGroup, json_option

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import Literal
 
-from synapse_tui.safety.locks import Modification
+from synapse_tui.hooks.locks import Modification
 from synapse_tui.system.dataclass import dataclass
 
 from .model import ExitStatus, StateReport, Task

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from synapse_tui import __version__
 from synapse_tui.core.errors import SynapseError
-from synapse_tui.host import Host
+from synapse_tui.host.host import Host
 from synapse_tui.system.collector import Collector
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import LOCALE

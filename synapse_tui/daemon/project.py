@@ -14,8 +14,8 @@ from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
 from synapse_tui.agents.profiles.programs import parse_spec
 from synapse_tui.core.errors import SpawnError, SynapseError
 from synapse_tui.core.model import DEMO_AGENTS, AgentSpec
-from synapse_tui.host import Host
 from synapse_tui.host.following import ProfileFiles
+from synapse_tui.host.host import Host
 from synapse_tui.pty.spawn import find_command
 from synapse_tui.settings import Settings, load_settings
 from synapse_tui.settings.files import SettingsFiles

@@ -18,7 +18,7 @@ from synapse_tui.agents.session import AgentSession
 from synapse_tui.core.content import plain
 from synapse_tui.core.errors import ConfigError, SessionError, SpawnError, SynapseError
 from synapse_tui.core.model import AgentSpec
-from synapse_tui.host import Host
+from synapse_tui.host.host import Host
 from synapse_tui.sessions.wire import Line, close_all, spec_from_json, spec_to_json
 
 from .claim import SessionClaim

@@ -17,10 +17,10 @@ from synapse_tui.agents.session import AgentSession, resumed_spec, saved_agent
 from synapse_tui.core.errors import SynapseError
 from synapse_tui.core.events import AgentAdded, AgentInstructed, AgentRemoved, AgentRenamed, Notice
 from synapse_tui.core.model import AgentSpec
-from synapse_tui.host import Host
-from synapse_tui.screens.questions import NotStarted, RestoreOffer
+from synapse_tui.host.host import Host
 from synapse_tui.system.paths import tilde
 from synapse_tui.terminal import Terminal, capture_history
+from synapse_tui.ui.screens.questions import NotStarted, RestoreOffer
 from synapse_tui.widgets.fit import shorten
 from synapse_tui.widgets.text import one_line
 from synapse_tui.workspace import SavedAgent, SavedView, SavedWorkspace, WorkspaceStore, boot_id

@@ -29,7 +29,7 @@ from synapse_tui.agents.transcript import read_answer, read_prompts
 from synapse_tui.core.errors import InvalidValue
 from synapse_tui.core.events import AgentStateChanged, Event, EventBus
 from synapse_tui.core.model import AgentState, DeliveryState, MessageRequest, Sender, Task, TaskState
-from synapse_tui.host import Host
+from synapse_tui.host.host import Host
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged
 

@@ -17,7 +17,7 @@ from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.core.errors import AgentExited, FolderUnusable, InvalidValue
 from synapse_tui.core.model import AgentSpec
-from synapse_tui.host import Host
+from synapse_tui.host.host import Host
 from synapse_tui.settings import load_settings
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.files import private_folder

@@ -1,4 +1,4 @@
-"""The agents' hooks: their events in one vocabulary, and the answers to them."""
+"""The agents' hooks: their events in one vocabulary, the answers to them, and their locks on files."""
 
 from .dialects import (
     Dialect,

@@ -56,11 +56,11 @@ from synapse_tui.core.events import (
 )
 from synapse_tui.core.model import USER, AgentSpec, Task
 from synapse_tui.database.location import location_of
+from synapse_tui.hooks.file_safety import FileSafety
 from synapse_tui.messages.records import Change
 from synapse_tui.pty import Guardian, GuardianHandle, ReadScheduler
 from synapse_tui.pty.spawn import check_folder, find_command
-from synapse_tui.registry import Registry
-from synapse_tui.safety.file_safety import FileSafety
+from synapse_tui.sessions.registry import Registry
 from synapse_tui.settings import Settings
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.paths import UserPaths, tilde

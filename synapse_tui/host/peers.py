@@ -16,7 +16,7 @@ from synapse_tui.agents.session import AgentSession
 from synapse_tui.core.errors import SessionError, SynapseError
 from synapse_tui.core.events import EventBus, Notice, PeersChanged
 from synapse_tui.core.model import AgentSpec, AgentState
-from synapse_tui.registry import RecordChanges, Registry, RegistryEntry
+from synapse_tui.sessions.registry import RecordChanges, Registry, RegistryEntry
 from synapse_tui.system.files import write_advice
 from synapse_tui.system.process_times import process_name, process_start
 

@@ -26,9 +26,9 @@ from synapse_tui.a2a.signing import (
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.core.errors import PeerUnreachable, SynapseError
 from synapse_tui.core.model import USER
-from synapse_tui.registry import Registry
-from synapse_tui.spool.files import SpoolAnswer, SpoolRequest
-from synapse_tui.spool.folder import (
+from synapse_tui.sessions.registry import Registry
+from synapse_tui.sessions.spool.files import SpoolAnswer, SpoolRequest
+from synapse_tui.sessions.spool.folder import (
     SPOOL,
     AgentPlace,
     SpoolFolder,

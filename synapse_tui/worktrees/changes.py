@@ -8,11 +8,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from synapse_tui.core.errors import WorktreeError
-from synapse_tui.git_changes import FolderChange, numstat, parse_numstat
 from synapse_tui.system.dataclass import dataclass
 
 from .git import Git
 from .keep import snapshot
+from .line_counts import FolderChange, numstat, parse_numstat
 from .merge import Conflict, difference, forecast, snapshots
 from .trees import Repository, Worktree
 

@@ -20,7 +20,7 @@ from typing import Any
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.core.model import AgentSpec
-from synapse_tui.host import Host
+from synapse_tui.host.host import Host
 from synapse_tui.settings import load_settings
 from synapse_tui.system.paths import UserPaths, shipped_profiles
 

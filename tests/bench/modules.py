@@ -28,10 +28,10 @@ from textual.events import Key
 from textual.pilot import Pilot
 
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.model import AgentState
-from synapse_tui.host import Host
+from synapse_tui.host.host import Host
 from synapse_tui.system.collector import Collector
+from synapse_tui.ui.app import SynapseApp
 from tests.integration.host_kit import make_host, open_ready, running
 from tests.waiting import until
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.core.model import AgentSpec, AgentState
-from synapse_tui.host import Host
+from synapse_tui.host.host import Host
 from tests.conformance.host import make_host
 
 

@@ -471,7 +471,7 @@ if path and "synapse_tui.daemon" in " ".join(sys.orig_argv):
     import importlib.abc, importlib.machinery
     class Hook(importlib.abc.MetaPathFinder):
         def find_spec(self, name, where, target=None):
-            if name != "synapse_tui.app":
+            if name != "synapse_tui.ui.app":
                 return None
             spec = importlib.machinery.PathFinder.find_spec(name, where)
             execute = spec.loader.exec_module

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.host import Host, peers
+from synapse_tui.host import peers
+from synapse_tui.host.host import Host
 from tests.integration.host_kit import make_host, running
 from tests.integration.pty_harness import Harness
 from tests.integration.pty_harness import children as all_children

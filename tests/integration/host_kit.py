@@ -11,8 +11,8 @@ from pathlib import Path
 from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.core.model import AgentSpec, AgentState
-from synapse_tui.host import Host
 from synapse_tui.host.following import ProfileFiles
+from synapse_tui.host.host import Host
 from synapse_tui.settings import load_settings
 from synapse_tui.system.paths import UserPaths
 from tests.ports import free_ports

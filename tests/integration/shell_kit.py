@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from synapse_tui.registry import Registry, RegistryEntry
+from synapse_tui.sessions.registry import Registry, RegistryEntry
 from tests.command_line import Result, call
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running

@@ -17,8 +17,8 @@ from synapse_tui.a2a.client import Client, PlainConnection
 from synapse_tui.core.model import Sender
 from synapse_tui.host.host import Tokens
 from synapse_tui.host.spool import Spools
-from synapse_tui.spool.client import SpoolClient
-from synapse_tui.spool.files import MAX_REQUEST, AnswerSeal, SpoolAnswer, SpoolRequest, write_whole
+from synapse_tui.sessions.spool.client import SpoolClient
+from synapse_tui.sessions.spool.files import MAX_REQUEST, AnswerSeal, SpoolAnswer, SpoolRequest, write_whole
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running
 from tests.integration.shell_kit import Shell

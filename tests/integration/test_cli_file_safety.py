@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.registry import RegistryEntry
+from synapse_tui.sessions.registry import RegistryEntry
 from synapse_tui.system.process_times import process_name, process_start
 from tests.integration.shell_kit import SYNAPSE, Shell
 

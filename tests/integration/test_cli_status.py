@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from synapse_tui.core.model import AgentState, Sender, StateReport
-from synapse_tui.registry import RegistryEntry
+from synapse_tui.sessions.registry import RegistryEntry
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running
 from tests.integration.shell_kit import Shell

@@ -8,7 +8,7 @@ from pathlib import Path
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.core.events import Event, Notice
 from synapse_tui.core.model import AgentSpec, AgentState, MessageRequest, Sender
-from synapse_tui.host import Host
+from synapse_tui.host.host import Host
 from tests.integration.host_kit import make_host, running
 from tests.waiting import until
 

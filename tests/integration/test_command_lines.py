@@ -23,7 +23,7 @@ from synapse_tui.cli.tui import build_specs
 from synapse_tui.core.errors import ConfigError, SynapseError, TakesNoMessages
 from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.daemon.workspace import LostWorkspace, WorkspaceSaver
-from synapse_tui.host import Host
+from synapse_tui.host.host import Host
 from synapse_tui.system.paths import shipped_profiles
 from synapse_tui.workspace import Handover, SavedView, WorkspaceStore
 from tests.integration.composer_agent import Shape

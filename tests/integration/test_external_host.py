@@ -18,7 +18,7 @@ from synapse_tui.a2a.external.conversation import remote_id
 from synapse_tui.a2a.external.registry import AddRequest
 from synapse_tui.core.events import Event, ExternalsChanged, ExternalTalked, TaskChanged
 from synapse_tui.core.model import USER, DeliveryState, ReplyState, Sender, Task, TaskState
-from synapse_tui.host import Host
+from synapse_tui.host.host import Host
 from tests.integration.external_kit import EndlessAgent, HugeAgent, Running, hand_made, sdk_agent
 from tests.integration.host_kit import make_host, open_ready, running
 from tests.ports import free_ports

@@ -30,7 +30,7 @@ from synapse_tui.core.model import (
     TaskState,
 )
 from synapse_tui.daemon.workspace import LostWorkspace
-from synapse_tui.host import Host
+from synapse_tui.host.host import Host
 from synapse_tui.messages.records import TaskQuery
 from synapse_tui.workspace import SavedAgent, SavedWorkspace, WorkspaceStore
 from tests.bench import crash

@@ -20,12 +20,12 @@ from synapse_tui.agents.state import HOOKED
 from synapse_tui.core.events import Event, HooksChanged, Notice
 from synapse_tui.core.model import AgentSpec, AgentState
 from synapse_tui.hooks import Dialect, client
+from synapse_tui.hooks import file_safety as service
 from synapse_tui.hooks.client import ask
+from synapse_tui.hooks.file_safety import Enforcement
 from synapse_tui.hooks.install import Consent
-from synapse_tui.host import Host
-from synapse_tui.safety import file_safety as service
-from synapse_tui.safety.database import LockDatabase
-from synapse_tui.safety.file_safety import Enforcement
+from synapse_tui.hooks.lock_database import LockDatabase
+from synapse_tui.host.host import Host
 from synapse_tui.settings import load_settings
 from synapse_tui.system.paths import UserPaths
 from tests.integration.host_kit import profiles_with_free_ports

@@ -37,10 +37,10 @@ from synapse_tui.core.model import (
     Task,
     TaskState,
 )
-from synapse_tui.host import Host
+from synapse_tui.host.host import Host
 from synapse_tui.messages import tasks as module
 from synapse_tui.messages.service import by_person, reply_of
-from synapse_tui.registry import Registry, RegistryEntry
+from synapse_tui.sessions.registry import Registry, RegistryEntry
 from synapse_tui.widgets.views import view_agents
 from tests.integration.host_kit import make_host, open_published, open_ready, records, running
 from tests.waiting import PATIENCE, until

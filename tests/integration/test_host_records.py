@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import pytest
 
-from synapse_tui.host import Host
-from synapse_tui.registry import Registry
+from synapse_tui.host.host import Host
+from synapse_tui.sessions.registry import Registry
 from synapse_tui.system.process_times import process_start
 from tests.integration.host_kit import open_published, records
 from tests.integration.shell_kit import Shell

@@ -19,7 +19,7 @@ from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.session import AgentSession, resumed_spec, saved_agent
 from synapse_tui.core.events import Notice
 from synapse_tui.core.model import SYSTEM, USER, AgentSpec, AgentState, MessageRequest, Task, TaskState
-from synapse_tui.host import Host
+from synapse_tui.host.host import Host
 from synapse_tui.settings import load_settings
 from synapse_tui.system.paths import UserPaths
 from synapse_tui.system.trust import TrustStore

@@ -15,7 +15,7 @@ import pytest
 
 from synapse_tui.core.events import EventBus, Notice
 from synapse_tui.host.peers import PeerWatch
-from synapse_tui.registry import Registry
+from synapse_tui.sessions.registry import Registry
 from tests.integration.shell_kit import SYNAPSE, Shell
 from tests.waiting import until
 

@@ -20,7 +20,7 @@ import pytest
 
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.core.model import ReplyState, TaskState
-from synapse_tui.host import Host
+from synapse_tui.host.host import Host
 from tests.integration.host_kit import make_host, open_published, running
 from tests.integration.shell_kit import Shell
 from tests.waiting import PATIENCE, until

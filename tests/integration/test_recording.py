@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from synapse_tui.agents.raw_log import Begun, times_path
-from synapse_tui.recording.log_reader import LogCast, read_log
-from synapse_tui.recording.transcript import Transcript
+from synapse_tui.daemon.recording.log_reader import LogCast, read_log
+from synapse_tui.daemon.recording.transcript import Transcript
 from synapse_tui.terminal import Terminal
 from tests.asciicast import play
 from tests.integration.session_rig import open_rig

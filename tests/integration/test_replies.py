@@ -16,7 +16,8 @@ from synapse_tui.a2a.client import Client
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.core.errors import PeerRefused
 from synapse_tui.core.model import AgentSpec, Reply, ReplyState, Sender, Task, TaskState
-from synapse_tui.host import Host, replies
+from synapse_tui.host import replies
+from synapse_tui.host.host import Host
 from synapse_tui.messages.tasks import TaskStore
 from tests.integration.host_kit import make_host, open_ready, running
 from tests.integration.session_rig import until

@@ -20,8 +20,8 @@ from synapse_tui.a2a import calls
 from synapse_tui.core.errors import PeerUnreachable
 from synapse_tui.core.model import USER, Sender
 from synapse_tui.host import spool as host_spool
-from synapse_tui.spool import client as spool_client
-from synapse_tui.spool.files import MAX_REQUEST, SpoolRequest, is_abandoned, write_whole
+from synapse_tui.sessions.spool import client as spool_client
+from synapse_tui.sessions.spool.files import MAX_REQUEST, SpoolRequest, is_abandoned, write_whole
 from synapse_tui.system.paths import FOLDER
 from tests.fake_agent import FakeAgent
 from tests.integration.host_kit import make_host, open_ready
@@ -273,7 +273,8 @@ def signed(rig: SpoolRig, agent: FakeAgent, request: SpoolRequest) -> SpoolReque
 
 def test_a_lock_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
     code = "\n".join((
-        "import os, signal, sys; from pathlib import Path; from synapse_tui.spool.folder import SpoolFolder",
+        "import os, signal, sys; from pathlib import Path",
+        "from synapse_tui.sessions.spool.folder import SpoolFolder",
         "SpoolFolder.create(Path(sys.argv[1])); print('made', flush=True); signal.pause()",
     ))  # fmt: skip
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "s")], stdout=subprocess.PIPE) as host:

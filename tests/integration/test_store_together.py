@@ -14,13 +14,13 @@ from pathlib import Path
 from synapse_tui.core.events import EventBus
 from synapse_tui.core.model import DeliveryState, MessageRequest, Sender, TaskState
 from synapse_tui.database.sqlite import open_engine
+from synapse_tui.hooks.lock_database import LockDatabase
+from synapse_tui.hooks.locks import ChangeType, Holder, Modification
 from synapse_tui.messages.archive import Archive
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.records import AgentKey, TaskQuery
 from synapse_tui.messages.tasks import TaskStore
-from synapse_tui.safety.database import LockDatabase
-from synapse_tui.safety.locks import ChangeType, Holder, Modification
 from synapse_tui.system.process_times import is_alive, process_name
 
 MESSAGES = 25

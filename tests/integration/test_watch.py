@@ -20,7 +20,7 @@ from synapse_tui.agents.watch import WatchOrder, WatchReport, WatchState
 from synapse_tui.agents.watcher import WatchedProcess
 from synapse_tui.core.events import Notice
 from synapse_tui.core.model import AgentSpec, TaskState
-from synapse_tui.host import Host
+from synapse_tui.host.host import Host
 from tests.fake_agent import FakeAgent
 from tests.integration.host_kit import make_host, open_ready, running
 from tests.integration.server_kit import running as serving

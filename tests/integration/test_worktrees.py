@@ -21,8 +21,8 @@ from synapse_tui.cli.worktree import shown_diff
 from synapse_tui.core.errors import SynapseError, WorktreeError
 from synapse_tui.core.events import Notice
 from synapse_tui.core.model import AgentSpec
-from synapse_tui.host import Host
-from synapse_tui.registry import Registry, RegistryEntry
+from synapse_tui.host.host import Host
+from synapse_tui.sessions.registry import Registry, RegistryEntry
 from synapse_tui.system.trust import TrustStore
 from synapse_tui.worktrees import keep
 from synapse_tui.worktrees.changes import LineCounter, read_changes

@@ -16,7 +16,7 @@ import pytest_asyncio
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.core.events import AgentStateChanged, Event
 from synapse_tui.core.model import USER, AgentState, MessageRequest, Task, TaskState
-from synapse_tui.host import Host
+from synapse_tui.host.host import Host
 from synapse_tui.messages.task_stream import Chunk, TaskEvent
 from synapse_tui.system.paths import UserPaths
 from synapse_tui.terminal.input import KeyEvent, encode_key

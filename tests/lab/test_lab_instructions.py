@@ -15,7 +15,7 @@ from synapse_tui.agents.instructions import HEADER
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.session import AgentSession, resumed_spec
 from synapse_tui.core.model import AgentSpec, TaskState
-from synapse_tui.host import Host
+from synapse_tui.host.host import Host
 from synapse_tui.settings import load_settings
 from synapse_tui.system.paths import UserPaths, shipped_profiles
 from synapse_tui.workspace import SavedAgent

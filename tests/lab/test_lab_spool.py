@@ -18,7 +18,7 @@ import pytest_asyncio
 from synapse_tui.agents.environment import installed_command
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.core.model import Task, TaskState
-from synapse_tui.host import Host
+from synapse_tui.host.host import Host
 from synapse_tui.system.paths import UserPaths
 from tests.lab.host_kit import SideBySide, asking, need_agents, open_host
 

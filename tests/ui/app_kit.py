@@ -9,8 +9,8 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.model import AgentSpec
+from synapse_tui.ui.app import SynapseApp
 from synapse_tui.widgets.pane import ExitBar
 from tests.ui.fakes import NOW, FakeHost, find_command
 from tests.ui.idle import wait_for_idle

@@ -15,7 +15,7 @@ from pytest_textual_snapshot import node_to_report_path
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
-from synapse_tui.screens import main
+from synapse_tui.ui.screens import main
 from synapse_tui.widgets import bars, terminal_view
 from tests.ui.idle import FRAME, wait_for_idle
 

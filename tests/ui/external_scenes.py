@@ -8,9 +8,9 @@ from textual.pilot import Pilot
 
 from synapse_tui.a2a.external.peer import TaskUpdate, artifact_of, piece_of
 from synapse_tui.a2a.external.registry import Candidate, ExternalAgent, Interface
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.content import Part, TaskMessage
 from synapse_tui.core.model import USER, Sender, TaskState
+from synapse_tui.ui.app import SynapseApp
 from tests.ui.app_kit import LEADER, until
 from tests.ui.fakes import FakeHost
 

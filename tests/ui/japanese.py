@@ -15,10 +15,10 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from synapse_tui.app import SynapseApp
-from synapse_tui.screens import main as main_screen
-from synapse_tui.screens.palette import Palette
-from synapse_tui.screens.settings import SettingsScreen
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.screens import main as main_screen
+from synapse_tui.ui.screens.palette import Palette
+from synapse_tui.ui.screens.settings import SettingsScreen
 from synapse_tui.widgets import bars, terminal_view
 from tests.ui import external_scenes, scenes, test_history_snapshots
 from tests.ui.app_kit import LEADER, make_app, text_of, until

@@ -11,13 +11,13 @@ from textual.pilot import Pilot
 
 from synapse_tui.agents.state import Timeline
 from synapse_tui.agents.watch import WatchOrder, WatchState
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.errors import CommandNotFound
 from synapse_tui.core.events import Notice
 from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.records import Change
 from synapse_tui.system.trust import UntrustedFile
+from synapse_tui.ui.app import SynapseApp
 from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.app_kit import LEADER, make_app, until
 from tests.ui.fakes import NOW, FakeHost, FakeSession

@@ -17,7 +17,7 @@ from textual.widget import Widget
 from synapse_tui.agents.composer import ComposerReading
 from synapse_tui.core.model import AgentState, StateReport
 from synapse_tui.terminal import Cell, Terminal
-from synapse_tui.themes import variable_defaults
+from synapse_tui.ui.themes import variable_defaults
 from synapse_tui.widgets.painting import PaneOutput
 from synapse_tui.widgets.terminal_view import TerminalView
 

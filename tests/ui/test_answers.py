@@ -10,11 +10,11 @@ import pytest
 from textual.geometry import Size
 
 from synapse_tui.agents.dialogs import AgentDialog
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.content import Artifact
 from synapse_tui.core.events import AgentRenamed
 from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState, Task, TaskState
-from synapse_tui.screens.messages import MessageDetail
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.screens.messages import MessageDetail
 from synapse_tui.widgets.answer_card import AnswerView, draw_card
 from synapse_tui.widgets.fit import Hint, width_of
 from synapse_tui.widgets.pane import Pane

@@ -5,11 +5,11 @@ import asyncio
 from textual.events import Key
 from textual.widgets import Input
 
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.model import AgentSpec
-from synapse_tui.screens.new_agent import NewAgent
-from synapse_tui.screens.palette import Palette
-from synapse_tui.screens.shell import SessionControls
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.screens.new_agent import NewAgent
+from synapse_tui.ui.screens.palette import Palette
+from synapse_tui.ui.screens.shell import SessionControls
 from tests.ui.app_kit import LEADER, at_main, notices, running, three_agents, until
 
 

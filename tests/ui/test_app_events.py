@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.errors import PortsExhausted, ProfileError, SynapseError
 from synapse_tui.core.events import AgentBell, AgentProcessExited, ClipboardRequested, Notice
 from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState, ExitStatus, Task, TaskState
-from synapse_tui.driver.input_events import OuterTerminalChanged, TerminalTooLarge
-from synapse_tui.driver.outer import OuterTerminal
 from synapse_tui.host.routing import Receipt
-from synapse_tui.screens.new_agent import Launcher
-from synapse_tui.screens.palette import PaletteEntry, offers
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.driver.input_events import OuterTerminalChanged, TerminalTooLarge
+from synapse_tui.ui.driver.outer import OuterTerminal
+from synapse_tui.ui.screens.new_agent import Launcher
+from synapse_tui.ui.screens.palette import PaletteEntry, offers
 from synapse_tui.widgets.sidebar import MessageList
 from tests.ui.app_kit import at_main, make_app, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
@@ -25,7 +25,7 @@ CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-ge
 @pytest.fixture
 def bells(monkeypatch):
     rung = []
-    monkeypatch.setattr("synapse_tui.app.SynapseApp.bell", lambda _app: rung.append(1))
+    monkeypatch.setattr("synapse_tui.ui.app.SynapseApp.bell", lambda _app: rung.append(1))
     return rung
 
 
@@ -127,7 +127,7 @@ async def test_bells_are_not_passed_on_without_end(bells):
 async def test_clipboard_of_an_agent_is_copied_and_told(monkeypatch):
     copied = []
     monkeypatch.setattr(
-        "synapse_tui.app.SynapseApp.copy_to_clipboard", lambda _app, text: copied.append(text)
+        "synapse_tui.ui.app.SynapseApp.copy_to_clipboard", lambda _app, text: copied.append(text)
     )
     host = three_agents()
     async with running(host) as (app, pilot):

@@ -5,8 +5,8 @@ import random
 import pytest
 from textual.events import Key
 
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.model import ExitStatus
+from synapse_tui.ui.app import SynapseApp
 from synapse_tui.widgets.layout import LAYOUTS
 from tests.ui.app_kit import LEADER, running, three_agents, until
 from tests.ui.fakes import FakeHost

@@ -12,19 +12,19 @@ from textual.dom import DOMNode
 from textual.events import Key, Paste
 from textual.widgets import OptionList, Static, TextArea
 
-from synapse_tui.actions import GROUPS
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.errors import AgentNotFound
 from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState, ExitStatus
-from synapse_tui.driver import TerminalKey, TerminalText
-from synapse_tui.driver.tokenizer import KeyToken, TextToken, Tokenizer
 from synapse_tui.host.routing import Receipt
-from synapse_tui.keymap import Keymap, read_bindings
-from synapse_tui.screens.application import help_text
-from synapse_tui.screens.composer import Chips, Composer
-from synapse_tui.screens.dialog import Confirm, Report
-from synapse_tui.screens.new_agent import COMMAND, NewAgent
-from synapse_tui.screens.palette import Palette
+from synapse_tui.ui.actions import GROUPS
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.driver import TerminalKey, TerminalText
+from synapse_tui.ui.driver.tokenizer import KeyToken, TextToken, Tokenizer
+from synapse_tui.ui.keymap import Keymap, read_bindings
+from synapse_tui.ui.screens.application import help_text
+from synapse_tui.ui.screens.composer import Chips, Composer
+from synapse_tui.ui.screens.dialog import Confirm, Report
+from synapse_tui.ui.screens.new_agent import COMMAND, NewAgent
+from synapse_tui.ui.screens.palette import Palette
 from synapse_tui.widgets.pane import ExitBar
 from tests.ui.app_kit import LEADER, at_main, exit_bar, notices, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost

@@ -7,14 +7,14 @@ from textual.events import MouseDown
 from textual.pilot import Pilot
 from textual.widgets import TextArea
 
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.model import DeliveryState, ExitStatus
-from synapse_tui.screens.agents import InterruptDialog
-from synapse_tui.screens.composer import Composer, Draft
-from synapse_tui.screens.history import HistoryView
-from synapse_tui.screens.messages import MessageDetail
-from synapse_tui.screens.new_agent import NewAgent
-from synapse_tui.screens.palette import Palette
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.screens.agents import InterruptDialog
+from synapse_tui.ui.screens.composer import Composer, Draft
+from synapse_tui.ui.screens.history import HistoryView
+from synapse_tui.ui.screens.messages import MessageDetail
+from synapse_tui.ui.screens.new_agent import NewAgent
+from synapse_tui.ui.screens.palette import Palette
 from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
 

@@ -5,7 +5,7 @@ import pytest
 from synapse_tui.core.errors import AgentNotFound
 from synapse_tui.core.events import AgentAdded, Notice
 from synapse_tui.core.model import AgentState, DeliveryState, TaskState
-from synapse_tui.screens.messages import MessageDetail
+from synapse_tui.ui.screens.messages import MessageDetail
 from synapse_tui.widgets import bars as bars_module
 from synapse_tui.widgets import pane as pane_module
 from tests.ui.app_kit import running, text_of, three_agents, until

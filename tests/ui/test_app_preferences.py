@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.events import SettingsChanged
 from synapse_tui.core.model import AgentState
-from synapse_tui.screens.composer import Composer
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.screens.composer import Composer
 from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.app_kit import LEADER, notices, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
@@ -178,7 +178,7 @@ async def test_a_light_theme_is_light_in_the_panes_of_a_dark_terminal() -> None:
 def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     shown: list[tuple[str, str]] = []
     monkeypatch.setattr(SynapseApp, "notify_outside", lambda _app, title, text: shown.append((title, text)))
-    monkeypatch.setattr("synapse_tui.screens.event_reader.FINISHED_SECONDS", 0.01)
+    monkeypatch.setattr("synapse_tui.ui.screens.event_reader.FINISHED_SECONDS", 0.01)
     return shown
 
 

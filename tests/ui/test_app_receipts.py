@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 from textual.widgets import OptionList
 
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.model import AgentSpec, DeliveryState, TaskState
 from synapse_tui.messages.records import Change
-from synapse_tui.screens.dialog import Dialog, ListDialog
-from synapse_tui.screens.messages import MessageDetail
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.screens.dialog import Dialog, ListDialog
+from synapse_tui.ui.screens.messages import MessageDetail
 from synapse_tui.widgets import bars
 from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
 from tests.ui.fakes import NOW

@@ -6,7 +6,7 @@ from textual.color import Color as TextualColor
 from textual.theme import Theme
 
 from synapse_tui.core.model import THEMES
-from synapse_tui.themes import choose_theme
+from synapse_tui.ui.themes import choose_theme
 from synapse_tui.widgets.strips import Highlight, HighlightColors, color_code, highlights_of
 from tests.ui.app_kit import running, three_agents
 

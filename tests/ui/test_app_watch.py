@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from synapse_tui.agents.watch import WatchOrder, WatchState
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.model import AgentState
-from synapse_tui.screens.agents import WatchForm, WatchView
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.screens.agents import WatchForm, WatchView
 from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost, FakeWatcher
 
@@ -37,7 +37,7 @@ async def test_a_watch_is_asked_for_by_keys():
 
 async def test_the_mark_follows_the_watch(monkeypatch):
     rung: list[bool] = []
-    monkeypatch.setattr("synapse_tui.app.SynapseApp.bell", lambda _app: rung.append(True))
+    monkeypatch.setattr("synapse_tui.ui.app.SynapseApp.bell", lambda _app: rung.append(True))
     host = three_agents()
     async with running(host, sidebar=True, size=(140, 40)) as (app, _pilot):
         watcher = watched(host)

@@ -14,13 +14,13 @@ from textual.geometry import Region
 from textual.pilot import Pilot
 
 from synapse_tui.agents.delivery.answering import CHANGED, AnswerOutcome
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.errors import PortsExhausted
 from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
-from synapse_tui.screens.agents import InterruptDialog
-from synapse_tui.screens.composer import Composer
-from synapse_tui.screens.dialog import Confirm, Report
-from synapse_tui.screens.main import view_state
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.screens.agents import InterruptDialog
+from synapse_tui.ui.screens.composer import Composer
+from synapse_tui.ui.screens.dialog import Confirm, Report
+from synapse_tui.ui.screens.main import view_state
 from synapse_tui.widgets.board import Board
 from synapse_tui.widgets.board_model import REST_SECONDS
 from tests.ui.app_kit import LEADER, notices, running, text_of, three_agents

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from textual.widgets import Input, OptionList
 
-from synapse_tui.app import SynapseApp
-from synapse_tui.screens.board import BoardActions
-from synapse_tui.screens.changes import ChangesView, CommitForm, MergeForm, RemarkForm, hunks, numbered
-from synapse_tui.screens.dialog import Confirm
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.screens.board import BoardActions
+from synapse_tui.ui.screens.changes import ChangesView, CommitForm, MergeForm, RemarkForm, hunks, numbered
+from synapse_tui.ui.screens.dialog import Confirm
 from synapse_tui.worktrees import keep
 from synapse_tui.worktrees.changes import FileDiff, read_changes
 from synapse_tui.worktrees.trees import Repository

@@ -6,9 +6,9 @@ from textual.events import Key, MouseDown, MouseMove, MouseUp
 from textual.widget import Widget
 from textual.widgets import Button, Input
 
-from synapse_tui.app import SynapseApp
-from synapse_tui.screens.agents import Rename
-from synapse_tui.screens.new_agent import NewAgent
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.screens.agents import Rename
+from synapse_tui.ui.screens.new_agent import NewAgent
 from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
 
 CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"

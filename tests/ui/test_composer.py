@@ -5,11 +5,11 @@ from textual import events
 from textual.keys import _character_to_key
 from textual.widgets import Static, TextArea
 
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.errors import TakesNoMessages
 from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState, TaskState
-from synapse_tui.screens.composer import Chips, Composer, WayBar, files_in
-from synapse_tui.screens.dialog import Pick
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.screens.composer import Chips, Composer, WayBar, files_in
+from synapse_tui.ui.screens.dialog import Pick
 from tests.ui.app_kit import at_main, notices, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 

@@ -1,7 +1,7 @@
 """The demo, where its agents do not open."""
 
 from synapse_tui.core.errors import PortsExhausted
-from synapse_tui.screens.demo import PLAYERS
+from synapse_tui.ui.screens.demo import PLAYERS
 from tests.ui.app_kit import running, text_of, until
 from tests.ui.fakes import FakeHost
 

@@ -10,11 +10,11 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from synapse_tui.a2a.external.peer import TaskUpdate, artifact_of, piece_of
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.content import Part
 from synapse_tui.core.model import AgentSpec, AgentState, TaskState
-from synapse_tui.screens.externals import AddExternal
-from synapse_tui.screens.messages import MessageDetail
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.screens.externals import AddExternal
+from synapse_tui.ui.screens.messages import MessageDetail
 from synapse_tui.widgets.conversation import ConversationPane, ConversationView
 from tests.ui.app_kit import LEADER, at_main, running, text_of, until
 from tests.ui.external_scenes import offer, said

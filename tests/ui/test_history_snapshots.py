@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.model import Sender, TaskState
+from synapse_tui.ui.app import SynapseApp
 from tests.ui.app_kit import LEADER, make_app, until
 from tests.ui.fakes import FakeHost
 from tests.ui.history_fakes import FakeHistory

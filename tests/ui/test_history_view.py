@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.content import Artifact
 from synapse_tui.core.errors import HistoryError
 from synapse_tui.core.events import TaskChanged
 from synapse_tui.core.model import AgentSpec, DeliveryState, Sender, TaskState
-from synapse_tui.screens.composer import Composer
-from synapse_tui.screens.dialog import Pick
-from synapse_tui.screens.history import OFF, HistoryExport, HistoryView
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.screens.composer import Composer
+from synapse_tui.ui.screens.dialog import Pick
+from synapse_tui.ui.screens.history import OFF, HistoryExport, HistoryView
 from synapse_tui.widgets.history_list import HistoryList
 from synapse_tui.widgets.sidebar import short_path
 from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until

@@ -2,8 +2,8 @@
 
 from textual.geometry import Offset
 
-from synapse_tui.screens.agents import Rename
-from synapse_tui.screens.composer import Composer
+from synapse_tui.ui.screens.agents import Rename
+from synapse_tui.ui.screens.composer import Composer
 from tests.ui.app_kit import LEADER, running, text_of, three_agents, until
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual.geometry import Region
 
-from synapse_tui.app import SynapseApp
+from synapse_tui.ui.app import SynapseApp
 from synapse_tui.widgets import terminal_view
 from synapse_tui.widgets.layout import GAP, LAYOUTS, MIN_HEIGHT, MIN_WIDTH, Layout, Tile, fit, preset, tiles
 from tests.ui.app_kit import LEADER, running, text_of, three_agents, until

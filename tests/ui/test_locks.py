@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.events import LocksChanged, SettingsChanged
 from synapse_tui.core.model import AgentSpec
 from synapse_tui.hooks.install import Consent
-from synapse_tui.safety.locks import ChangeType, Lock
+from synapse_tui.hooks.locks import ChangeType, Lock
+from synapse_tui.ui.app import SynapseApp
 from tests.ui.app_kit import at_main, at_rest, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 

@@ -4,10 +4,10 @@ import pytest
 from textual.geometry import Region
 from textual.pilot import Pilot
 
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.model import AgentSpec
-from synapse_tui.screens.main import restore_view, view_state
-from synapse_tui.screens.new_agent import NewAgent
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.screens.main import restore_view, view_state
+from synapse_tui.ui.screens.new_agent import NewAgent
 from tests.ui.app_kit import LEADER, at_main, notices, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 

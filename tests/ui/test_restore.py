@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.model import AgentSpec
 from synapse_tui.daemon.display import Display, Opening
-from synapse_tui.screens.application import Quit
-from synapse_tui.screens.questions import NotStarted, RestoreOffer, RestoreQuestion, TrustQuestion
 from synapse_tui.system.trust import UntrustedFile
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.screens.application import Quit
+from synapse_tui.ui.screens.questions import NotStarted, RestoreOffer, RestoreQuestion, TrustQuestion
 from tests.ui.app_kit import at_rest, running, text_of, until
 from tests.ui.fakes import FakeHost
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.actions import ACTIONS
 from synapse_tui.core.errors import SynapseError
 from synapse_tui.core.model import AgentSpec, DeliveryState
-from synapse_tui.screens.composer import recipients
-from synapse_tui.screens.questions import TrustQuestion
 from synapse_tui.system.trust import UntrustedFile
+from synapse_tui.ui.actions import ACTIONS
+from synapse_tui.ui.screens.composer import recipients
+from synapse_tui.ui.screens.questions import TrustQuestion
 from synapse_tui.widgets.option_lists import Choices
 from synapse_tui.widgets.views import AgentView
 from tests.ui.app_kit import LEADER, at_main, at_rest, running, text_of, three_agents, until
@@ -188,7 +188,7 @@ async def test_every_dialog_fits_a_small_terminal():
 
 def test_the_application_imports_nothing_heavy():
     code = (
-        "import sys, synapse_tui.app; "
+        "import sys, synapse_tui.ui.app; "
         "heavy = {'fastapi', 'uvicorn', 'httpx', 'sqlmodel', 'sqlalchemy', 'pydantic'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -10,10 +10,10 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList, Static, TextArea
 
-from synapse_tui.app import SynapseApp
-from synapse_tui.screens.settings import SettingsHints, SettingsScreen, about
 from synapse_tui.settings.files import survey
 from synapse_tui.settings.schema import AREAS, SCHEMA
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.screens.settings import SettingsHints, SettingsScreen, about
 from synapse_tui.widgets import bars
 from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
 from tests.ui.settings_kit import Files

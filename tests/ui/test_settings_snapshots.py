@@ -7,7 +7,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from synapse_tui.screens.settings import SettingsScreen
+from synapse_tui.ui.screens.settings import SettingsScreen
 from tests.ui.app_kit import LEADER, make_app, until
 from tests.ui.fakes import FakeHost
 from tests.ui.looks import USUAL, dialog_looks, every_look

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from textual.widgets import OptionList
 
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.content import Artifact
 from synapse_tui.core.model import AgentState, DeliveryState, TaskState
 from synapse_tui.messages.reasons import Reason
+from synapse_tui.ui.app import SynapseApp
 from synapse_tui.widgets.sidebar import MessageList, message_row
 from synapse_tui.widgets.states import HOLDS
 from synapse_tui.widgets.views import view_agents

@@ -10,14 +10,14 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.errors import PortsExhausted
 from synapse_tui.core.model import AgentSpec
-from synapse_tui.screens.dialog import Pick
-from synapse_tui.screens.questions import TrustQuestion
-from synapse_tui.screens.teams import SaveTeam
 from synapse_tui.system.paths import UserPaths
 from synapse_tui.teams.files import Teams
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.screens.dialog import Pick
+from synapse_tui.ui.screens.questions import TrustQuestion
+from synapse_tui.ui.screens.teams import SaveTeam
 from tests.ui.app_kit import notices, running, text_of, until
 from tests.ui.fakes import FakeHost
 

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 import pytest
 from textual.pilot import Pilot
 
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState
 from synapse_tui.hooks.install import Consent
 from synapse_tui.messages.reasons import Reason
-from synapse_tui.screens.palette import Palette
-from synapse_tui.screens.questions import HookQuestion, NotStarted, RestoreOffer, RestoreQuestion
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.screens.palette import Palette
+from synapse_tui.ui.screens.questions import HookQuestion, NotStarted, RestoreOffer, RestoreQuestion
 from tests.ui.app_kit import StoppedClock, at_main, at_rest, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost, FakeSession
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from textual.events import Key
 
-from synapse_tui.app import SynapseApp
 from synapse_tui.core.model import AgentSpec, AgentState
+from synapse_tui.ui.app import SynapseApp
 from tests.ui.app_kit import running
 from tests.ui.fakes import FakeHost, FakeSession
 from tests.ui.idle import wait_for_idle

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapse_tui.agents.raw_log import Begun, RawLog, Resized, times_path
-from synapse_tui.recording.log_reader import LogCast, LogFile, LogItem, Output, follow_log, read_log
-from synapse_tui.recording.transcript import Transcript
+from synapse_tui.daemon.recording.log_reader import LogCast, LogFile, LogItem, Output, follow_log, read_log
+from synapse_tui.daemon.recording.transcript import Transcript
 from synapse_tui.terminal import Terminal
 from tests.asciicast import play, read
 from tests.unit.clock import Clock

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapse_tui.core.errors import SynapseError
-from synapse_tui.recording import asciicast as recorder_module
-from synapse_tui.recording.asciicast import GAP, CastEncoder, Header, ScreenRecorder
+from synapse_tui.daemon.recording import asciicast as recorder_module
+from synapse_tui.daemon.recording.asciicast import GAP, CastEncoder, Header, ScreenRecorder
 from synapse_tui.system.disk_queue import MAX_WAITING
 from synapse_tui.terminal import Terminal
 from tests.asciicast import play, read

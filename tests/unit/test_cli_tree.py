@@ -212,7 +212,14 @@ HEAVY = {
     "yaml",
 }
 """What no quick command may load, with what lies below it."""
-NOT_FOR_HELP = {"json", "pathlib", "unicodedata", "hashlib", "synapse_tui.core.model", "synapse_tui.registry"}
+NOT_FOR_HELP = {
+    "json",
+    "pathlib",
+    "unicodedata",
+    "hashlib",
+    "synapse_tui.core.model",
+    "synapse_tui.sessions.registry",
+}
 """What the list of all commands does not need either."""
 NOT_FOR_LIST = {"hashlib", "http.client", "socket", "synapse_tui.a2a.client", "synapse_tui.settings"}
 NOT_FOR_HOOK = {"json", "pathlib", "re", "typing", "enum", "dataclasses", "click"}
@@ -255,8 +262,8 @@ def within(modules: set[str], names: set[str]) -> set[str]:
         (["list"], NOT_FOR_LIST),
         (["send", "nobody", "hello"], set()),
         (["reply", "done"], set()),
-        (["hook", "pre", "--dialect", "claude"], {"synapse_tui.registry", "synapse_tui.settings"}),
-        (["completion", "bash"], {"synapse_tui.core.model", "synapse_tui.registry"}),
+        (["hook", "pre", "--dialect", "claude"], {"synapse_tui.sessions.registry", "synapse_tui.settings"}),
+        (["completion", "bash"], {"synapse_tui.core.model", "synapse_tui.sessions.registry"}),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from synapse_tui.core.errors import ProfileError, SynapseError
-from synapse_tui.screens.dialog import describe
+from synapse_tui.ui.screens.dialog import describe
 
 
 def test_a_hint_stands_once_below_all_errors_that_have_it() -> None:

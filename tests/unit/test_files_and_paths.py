@@ -18,11 +18,11 @@ from synapse_tui.a2a.external.registry import ExternalAgent, ExternalStore
 from synapse_tui.agents.profiles.profile import TranscriptLines, TranscriptRules
 from synapse_tui.agents.transcript import _newest
 from synapse_tui.core.errors import ConfigError, SessionError, UnsafePath
+from synapse_tui.hooks.changed_lines import take
 from synapse_tui.messages.conversations import import_files
-from synapse_tui.safety.changed_lines import take
 from synapse_tui.sessions.client import locked
 from synapse_tui.sessions.places import place_of
-from synapse_tui.spool.files import HOST_FILE, is_abandoned
+from synapse_tui.sessions.spool.files import HOST_FILE, is_abandoned
 from synapse_tui.system.files import (
     check_safe,
     is_open,

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.git_changes import (
+from synapse_tui.worktrees import changes
+from synapse_tui.worktrees.changes import LineCounter
+from synapse_tui.worktrees.line_counts import (
     CALM_REST,
     CREDIT,
     REST,
@@ -20,8 +22,6 @@ from synapse_tui.git_changes import (
     FolderChange,
     parse_numstat,
 )
-from synapse_tui.worktrees import changes
-from synapse_tui.worktrees.changes import LineCounter
 from tests.worktree_kit import ENVIRON, add, commit, make_repository
 
 

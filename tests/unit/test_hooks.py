@@ -27,7 +27,7 @@ from synapse_tui.hooks import (
 )
 from synapse_tui.hooks.dialects import files_of_patch
 from synapse_tui.hooks.install import FILE, Consent, HookConsent, HookInstaller, HookStatus, place_of
-from synapse_tui.safety.locks import ChangeType
+from synapse_tui.hooks.locks import ChangeType
 from tests.unit.agent_screens import CLAUDE_DIALOG, Screen, claude, osc
 
 CLIENT = [sys.executable, "-S", "-E", str(Path(client_module.__file__))]

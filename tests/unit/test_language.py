@@ -19,7 +19,6 @@ from textual.content import Content
 
 from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.a2a.external.transport import problem_of
-from synapse_tui.actions import GROUPS
 from synapse_tui.cli.output import cells
 from synapse_tui.cli.sending import receipt
 from synapse_tui.cli.sessions import _report_end
@@ -31,25 +30,26 @@ from synapse_tui.dummy.parts import PARTS
 from synapse_tui.dummy.screen import AnsiStyle, PanelView, panel
 from synapse_tui.dummy.script import Directive, ScriptedDialog, permission
 from synapse_tui.dummy.terminal import Loop, Tty
-from synapse_tui.git_changes import FolderChange
-from synapse_tui.keymap import Keymap
 from synapse_tui.messages.records import Change
-from synapse_tui.registry import Registry, RegistryEntry
-from synapse_tui.screens.application import help_text
-from synapse_tui.screens.messages import timeline_text
-from synapse_tui.screens.new_agent import profile_row
-from synapse_tui.screens.panes import PaneActions
-from synapse_tui.screens.settings import problem_lines, sentence_row
 from synapse_tui.sessions.client import Ended
 from synapse_tui.sessions.places import SessionPlace
+from synapse_tui.sessions.registry import Registry, RegistryEntry
 from synapse_tui.settings.files import SettingEntry, survey
 from synapse_tui.settings.schema import SCHEMA, words_for
 from synapse_tui.system import language
 from synapse_tui.system.language import Catalogue, breakable, parts_of
 from synapse_tui.terminal import Terminal
+from synapse_tui.ui.actions import GROUPS
+from synapse_tui.ui.keymap import Keymap
+from synapse_tui.ui.screens.application import help_text
+from synapse_tui.ui.screens.messages import timeline_text
+from synapse_tui.ui.screens.new_agent import profile_row
+from synapse_tui.ui.screens.panes import PaneActions
+from synapse_tui.ui.screens.settings import problem_lines, sentence_row
 from synapse_tui.widgets.agent_rows import changed
 from synapse_tui.widgets.deck import layout_name
 from synapse_tui.widgets.text import wrapped_line  # also teaches Textual
+from synapse_tui.worktrees.line_counts import FolderChange
 from tests.command_line import Result, call
 from tests.profiles import shipped
 from tests.texts import CATALOGUES, lists, texts
@@ -57,7 +57,7 @@ from tests.ui.settings_kit import Files
 from tests.unit.agent_screens import Screen
 
 if TYPE_CHECKING:
-    from synapse_tui.screens.shell import Shell
+    from synapse_tui.ui.screens.shell import Shell
 
 TEXT = (CATALOGUES / "ja.json").read_text(encoding="utf-8")
 CATALOGUE = json.loads(TEXT)

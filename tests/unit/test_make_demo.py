@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from synapse_tui.recording.asciicast import CastEncoder, Header
+from synapse_tui.daemon.recording.asciicast import CastEncoder, Header
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "make_demo.py"
 SVG = "{http://www.w3.org/2000/svg}"

@@ -9,8 +9,8 @@ import pytest
 
 from synapse_tui.core.content import Artifact, Part, TaskMessage
 from synapse_tui.core.model import USER, DeliveryState, Task, TaskState
-from synapse_tui.screens import messages
-from synapse_tui.screens.messages import FAILED, MessageProgress, detail_text, parties, summary
+from synapse_tui.ui.screens import messages
+from synapse_tui.ui.screens.messages import FAILED, MessageProgress, detail_text, parties, summary
 from synapse_tui.widgets.states import Mark, delivery_mark
 from synapse_tui.widgets.views import named
 

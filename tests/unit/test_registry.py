@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.registry import Registry, RegistryEntry, is_live
+from synapse_tui.sessions.registry import Registry, RegistryEntry, is_live
 from synapse_tui.system.paths import own_command, tilde, with_tilde
 from synapse_tui.system.process_times import pid_namespace, process_start
 from tests.work import work
@@ -242,7 +242,7 @@ def test_a_lock_that_is_held_for_ever_is_an_error(
     registry: Registry, folder: Path, monkeypatch: pytest.MonkeyPatch, dead_pid: int
 ) -> None:
     registry.register(record(pid=dead_pid))
-    monkeypatch.setattr("synapse_tui.registry.LOCK_TIMEOUT", 0.05)
+    monkeypatch.setattr("synapse_tui.sessions.registry.LOCK_TIMEOUT", 0.05)
     with (folder / ".registry.lock").open("r+b") as holder:
         fcntl.flock(holder, fcntl.LOCK_EX)
         with pytest.raises(OSError, match="locked"):

@@ -18,9 +18,9 @@ import pytest
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.client import Client, PlainConnection
 from synapse_tui.core.errors import PeerUnreachable
-from synapse_tui.spool.client import SpoolClient, forbidden
-from synapse_tui.spool.files import SpoolAnswer, SpoolRequest, write_whole
-from synapse_tui.spool.folder import SpoolFolder, Taken
+from synapse_tui.sessions.spool.client import SpoolClient, forbidden
+from synapse_tui.sessions.spool.files import SpoolAnswer, SpoolRequest, write_whole
+from synapse_tui.sessions.spool.folder import SpoolFolder, Taken
 
 REQUEST = SpoolRequest("POST", "http://127.0.0.1:8100", "/tasks/send", b"{}", {}, 5.0)
 TOKEN = "secret"
@@ -148,7 +148,7 @@ def test_a_spool_that_cannot_be_written_says_what_to_allow(
     def read_only(*_: object, **__: object) -> int:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr("synapse_tui.spool.client.write_whole", read_only)
+    monkeypatch.setattr("synapse_tui.sessions.spool.client.write_whole", read_only)
     with pytest.raises(PeerUnreachable, match="Read-only file system") as caught:
         SpoolClient(spool.path, TOKEN).exchange(REQUEST)
     assert "writable_roots" in caught.value.hint

@@ -14,11 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.spool import files as messages
-from synapse_tui.spool import folder as folder_module
-from synapse_tui.spool import folder as watch_module
-from synapse_tui.spool.files import SpoolAnswer, SpoolRequest, is_abandoned, read_private, write_whole
-from synapse_tui.spool.folder import AgentPlace, SpoolFolder, SpoolWatch, new_spool, remove_abandoned
+from synapse_tui.sessions.spool import files as messages
+from synapse_tui.sessions.spool import folder as folder_module
+from synapse_tui.sessions.spool import folder as watch_module
+from synapse_tui.sessions.spool.files import (
+    SpoolAnswer,
+    SpoolRequest,
+    is_abandoned,
+    read_private,
+    write_whole,
+)
+from synapse_tui.sessions.spool.folder import AgentPlace, SpoolFolder, SpoolWatch, new_spool, remove_abandoned
 from synapse_tui.system.paths import FOLDER, IGNORED, find_project, make_project_folder, remove_project_folder
 from tests.waiting import PATIENCE
 

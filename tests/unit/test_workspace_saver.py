@@ -15,7 +15,7 @@ from blockbuster import blockbuster_ctx
 from synapse_tui.core.events import AgentAdded, AgentBell, AgentRemoved, AgentRenamed, EventBus, Notice
 from synapse_tui.core.model import AgentSpec
 from synapse_tui.daemon.workspace import WorkspaceSaver
-from synapse_tui.host import Host
+from synapse_tui.host.host import Host
 from synapse_tui.terminal import Terminal
 from synapse_tui.workspace import SavedView, SavedWorkspace, WorkspaceStore, boot_id
 from tests.integration.session_rig import until

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from synapse_tui.core.errors import SynapseError
 from synapse_tui.core.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.core.wording import since
-from synapse_tui.git_changes import Activity, ChangeCounter, FolderChange
 from synapse_tui.system.language import tr
 from synapse_tui.terminal.render import parts
 from synapse_tui.widgets.agent_rows import Line
@@ -27,6 +26,7 @@ from synapse_tui.widgets.strips import measured, style_words
 from synapse_tui.widgets.text import answer_words, markdown_line, one_line, plural
 from synapse_tui.widgets.views import HELD_LONG, AgentView, in_words, party, sender_name, subject
 from synapse_tui.worktrees.changes import LineCounter
+from synapse_tui.worktrees.line_counts import Activity, ChangeCounter, FolderChange
 
 from .shell import Shell
 

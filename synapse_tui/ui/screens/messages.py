@@ -39,7 +39,7 @@ from .shell import Shell
 
 if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
-    from synapse_tui.host import Receipt
+    from synapse_tui.host.routing import Receipt
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,15 @@ from synapse_tui.terminal.input import (
     KITTY_TEXT,
 )
 
-from .tty import OpenTerminal, cooked, forget_input, is_raw, read_size, set_attributes, wait_ready
+from .tty import (
+    OpenTerminal,
+    cooked,
+    forget_input,
+    is_raw,
+    read_size,
+    set_attributes,
+    wait_ready,
+)
 
 Color = tuple[int, int, int]
 

@@ -37,7 +37,7 @@ from .locks import (
 )
 
 if TYPE_CHECKING:
-    from .database import LockDatabase
+    from .lock_database import LockDatabase
 
 log = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ class LockStore:
 
     def _answer(self, question: Callable[[LockDatabase], Result]) -> Result:
         if self._store is None:
-            from synapse_tui.safety.database import LockDatabase  # noqa: PLC0415 - slow
+            from .lock_database import LockDatabase  # noqa: PLC0415 - slow
 
             if isinstance(self._location, Path) and self._location.parent == self._project / ".synapse":
                 make_project_folder(self._project)

@@ -19,7 +19,6 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Button, Input, Static
 
-from synapse_tui.actions import PLACES, Place
 from synapse_tui.core.errors import InvalidValue, SynapseError
 from synapse_tui.core.model import INTERRUPT_PRIORITY, Task, TaskState
 from synapse_tui.core.wording import moment, since
@@ -28,6 +27,7 @@ from synapse_tui.messages.records import Page, Record, Story, TaskQuery
 from synapse_tui.messages.search import terms_of
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
+from synapse_tui.ui.actions import PLACES, Place
 from synapse_tui.widgets.fit import pad
 from synapse_tui.widgets.history_list import HistoryList
 from synapse_tui.widgets.option_lists import SearchInput

@@ -13,11 +13,11 @@ from textual.driver import Driver
 from textual.screen import Screen
 from textual.widget import Widget
 
-from synapse_tui.actions import OF_AGENT
 from synapse_tui.core.errors import SynapseError
-from synapse_tui.keymap import Keymap
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
+from synapse_tui.ui.actions import OF_AGENT
+from synapse_tui.ui.keymap import Keymap
 from synapse_tui.widgets.bars import Level
 from synapse_tui.widgets.error_handling import ErrorGate, FaultTolerant
 from synapse_tui.widgets.pane import Pane
@@ -27,7 +27,7 @@ from .dialog import describe
 from .main import MainScreen
 
 if TYPE_CHECKING:
-    from synapse_tui.host import Host
+    from synapse_tui.host.host import Host
     from synapse_tui.settings.files import SettingsFiles
 
 log = logging.getLogger(__name__)

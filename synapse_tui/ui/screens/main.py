@@ -15,10 +15,10 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
 
-from synapse_tui.actions import PLACES, Place
 from synapse_tui.core.model import AgentState, Task, TaskState
-from synapse_tui.keymap import Keymap
 from synapse_tui.system.language import tr
+from synapse_tui.ui.actions import PLACES, Place
+from synapse_tui.ui.keymap import Keymap
 from synapse_tui.widgets.bars import StatusBar, TabBar
 from synapse_tui.widgets.board import Board
 from synapse_tui.widgets.conversation import ConversationModel, ConversationPane, ConversationView
@@ -37,7 +37,7 @@ from synapse_tui.widgets.views import AgentView, Numbers, expected_view, progres
 if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
     from synapse_tui.core.model import AgentSpec
-    from synapse_tui.host import Host
+    from synapse_tui.host.host import Host
 
 SIDEBAR_NARROW = 104  # terminal width below which the sidebar is narrower
 SIDEBAR_WHOLE = 76  # terminal width below which it takes the place of the panes

@@ -22,55 +22,55 @@ from synapse_tui.core.events import Event, SettingsChanged
 from synapse_tui.core.model import DEMO_AGENTS, AgentSpec
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
+from synapse_tui.ui.driver.input_events import OuterTerminalChanged, TerminalText, TerminalTooLarge
+from synapse_tui.ui.driver.link import TerminalLink
+from synapse_tui.ui.driver.synapse_driver import SynapseDriver
+from synapse_tui.ui.screens.agents import AgentActions
+from synapse_tui.ui.screens.answers import Answers
+from synapse_tui.ui.screens.appearance import Appearance
+from synapse_tui.ui.screens.application import ApplicationActions
+from synapse_tui.ui.screens.attention import Attention, is_quiet
+from synapse_tui.ui.screens.board import BoardActions
+from synapse_tui.ui.screens.changes import ChangesActions
+from synapse_tui.ui.screens.demo import Demo
+from synapse_tui.ui.screens.dialog import Dialog
+from synapse_tui.ui.screens.event_reader import EventReader
+from synapse_tui.ui.screens.externals import ExternalActions
+from synapse_tui.ui.screens.file_locks import LockActions
+from synapse_tui.ui.screens.history import HistoryActions
+from synapse_tui.ui.screens.keyboard import AppKeyboard
+from synapse_tui.ui.screens.main import MainScreen, restore_view
+from synapse_tui.ui.screens.messages import MessageActions
+from synapse_tui.ui.screens.new_agent import NewAgentActions
+from synapse_tui.ui.screens.panes import PaneActions
+from synapse_tui.ui.screens.questions import QuestionQueue, RestoreOffer, RestoreQuestion
+from synapse_tui.ui.screens.settings import SettingsActions
+from synapse_tui.ui.screens.shell import TOAST_SECONDS, SessionControls, Shell
+from synapse_tui.ui.screens.teams import TeamActions
+from synapse_tui.ui.screens.tour import Tour
+from synapse_tui.widgets.appearance import plainest
+from synapse_tui.widgets.bars import SCROLL_KEY
+from synapse_tui.widgets.conversation import ConversationLog, ConversationView
+from synapse_tui.widgets.error_handling import FaultTolerant
+from synapse_tui.widgets.key_hints import WhichKey
+from synapse_tui.widgets.lock_panel import LockPanel
+from synapse_tui.widgets.pane import Pane
+from synapse_tui.widgets.pane_keys import Interceptor
+from synapse_tui.widgets.segment_bar import SegmentBar
+from synapse_tui.widgets.sidebar import Sidebar
+from synapse_tui.widgets.terminal_view import TerminalView
+from synapse_tui.widgets.text import plural
+from synapse_tui.widgets.tour import TourKeys
 
-from .driver.input_events import OuterTerminalChanged, TerminalText, TerminalTooLarge
-from .driver.link import TerminalLink
-from .driver.synapse_driver import SynapseDriver
 from .keymap import Keymap
 from .mention import MentionInterceptor
-from .screens.agents import AgentActions
-from .screens.answers import Answers
-from .screens.appearance import Appearance
-from .screens.application import ApplicationActions
-from .screens.attention import Attention, is_quiet
-from .screens.board import BoardActions
-from .screens.changes import ChangesActions
-from .screens.demo import Demo
-from .screens.dialog import Dialog
-from .screens.event_reader import EventReader
-from .screens.externals import ExternalActions
-from .screens.file_locks import LockActions
-from .screens.history import HistoryActions
-from .screens.keyboard import AppKeyboard
-from .screens.main import MainScreen, restore_view
-from .screens.messages import MessageActions
-from .screens.new_agent import NewAgentActions
-from .screens.panes import PaneActions
-from .screens.questions import QuestionQueue, RestoreOffer, RestoreQuestion
-from .screens.settings import SettingsActions
-from .screens.shell import TOAST_SECONDS, SessionControls, Shell
-from .screens.teams import TeamActions
-from .screens.tour import Tour
 from .themes import variable_defaults
-from .widgets.appearance import plainest
-from .widgets.bars import SCROLL_KEY
-from .widgets.conversation import ConversationLog, ConversationView
-from .widgets.error_handling import FaultTolerant
-from .widgets.key_hints import WhichKey
-from .widgets.lock_panel import LockPanel
-from .widgets.pane import Pane
-from .widgets.pane_keys import Interceptor
-from .widgets.segment_bar import SegmentBar
-from .widgets.sidebar import Sidebar
-from .widgets.terminal_view import TerminalView
-from .widgets.text import plural
-from .widgets.tour import TourKeys
 
 if TYPE_CHECKING:
-    from .agents.session import AgentSession
-    from .host import Host
-    from .settings import Settings
-    from .settings.files import SettingsFiles
+    from synapse_tui.agents.session import AgentSession
+    from synapse_tui.host.host import Host
+    from synapse_tui.settings import Settings
+    from synapse_tui.settings.files import SettingsFiles
 
 KEYS = frozenset({"tui.leader", "tui.keys"})
 FILE_SAFETY = "env.SYNAPSE_FILE_SAFETY_ENABLED"

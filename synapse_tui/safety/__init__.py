@@ -1,1 +1,0 @@
-"""File safety: locks that the agents' hooks take on files, and recorded changes."""
