@@ -35,6 +35,33 @@ class Choices(OptionList):
         self.scroll_to_highlight()
 
 
+class Menu(Choices):
+    """Typed letters move to the next row that begins with them; after `PAUSE` a new word begins."""
+
+    PAUSE: ClassVar[float] = 1.0  # seconds
+    _typed = ""
+    _typed_at = float("-inf")
+
+    def on_key(self, event: events.Key) -> None:
+        letter = event.character or ""
+        bound = event.key in self.screen.active_bindings
+        if bound or not event.is_printable or (letter == " " and not self._typed):
+            return
+        event.stop()
+        event.prevent_default()
+        if event.time - self._typed_at > self.PAUSE:
+            self._typed = ""
+        self._typed, self._typed_at = f"{self._typed}{letter.casefold()}", event.time
+        here = self.highlighted or 0
+        first = here if len(self._typed) > 1 else here + 1
+        for index in (*range(first, self.option_count), *range(first)):
+            option = self.get_option_at_index(index)
+            text = str(option.prompt).lstrip(" [✓]")  # a box stands before the rows of a `Checklist`
+            if not option.disabled and text.casefold().startswith(self._typed):
+                self.highlighted = index
+                return
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     id: str
@@ -59,7 +86,7 @@ class Check(Checkbox):
         return Content.assemble((f"[{'✓' if self.value else ' '}] ", style))
 
 
-class Checklist(Choices):
+class Checklist(Menu):
     """Space or a click marks a row; Enter confirms."""
 
     BINDINGS: ClassVar = [("space", "mark", "Mark"), ("enter", "confirm", "Open")]

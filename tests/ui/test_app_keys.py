@@ -696,7 +696,7 @@ async def test_interrupt_all_counts_no_idle_agents():
         assert app.main.status_bar.notice == "press F9 again to interrupt 1 agent"
         await pilot.press("f9")
         await until(lambda: ("interrupt_all",) in host.calls)
-        assert app.main.status_bar.notice == "interrupting 1 agent"
+        await until(lambda: app.main.status_bar.notice == "interrupted 1 agent")
 
 
 async def test_interrupt_all_wants_a_second_press():

@@ -15,7 +15,7 @@ from synapse_tui.system.trust import UntrustedFile
 from synapse_tui.ui.actions import ACTIONS
 from synapse_tui.ui.screens.composer import recipients
 from synapse_tui.ui.screens.questions import TrustQuestion
-from synapse_tui.widgets.option_lists import Choices
+from synapse_tui.widgets.option_lists import Choices, Menu
 from synapse_tui.widgets.views import AgentView
 from tests.ui.app_kit import LEADER, at_main, at_rest, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
@@ -42,6 +42,22 @@ async def test_the_hints_of_a_dialog_are_whole_and_keep_the_way_out(width):
             "Esc cancels",
         }
         assert hints[-1].strip() == "Esc cancels"
+
+
+async def test_letters_choose_the_row_of_a_list_that_begins_with_them():
+    async with running(three_agents()) as (app, pilot):
+        await pilot.press(LEADER, "n")
+        rows = app.screen.query_one("#profile", Menu)
+        names = [str(option.id) for option in rows.options]
+        for name in names:
+            await pilot.press(*name[:3])
+            await until(lambda: rows.highlighted_option is not None)
+            assert rows.highlighted_option is not None
+            assert (rows.highlighted_option.id or "")[:3] == name[:3]
+            rows.highlighted = 0
+            await pilot.press("x", "x", "x")  # begins with no row: the choice stays
+            assert rows.highlighted == 0
+            rows._typed_at = float("-inf")
 
 
 async def test_trust_is_asked_before_agents_open():

@@ -201,14 +201,20 @@ class AgentActions:
             self._app.notice("no agent is working", "warning")
         elif now < self._interrupt_all_until:
             self._interrupt_all_until = 0.0
-            self._app.spawn(self._host.interrupt_all())
-            self._app.notice(f"interrupting {plural(count, 'agent')}", "warning")
+            self._app.spawn(self._interrupt(count))
         else:
             self._interrupt_all_until = now + CONFIRM_SECONDS
             key = self._app.keymap.way("interrupt_all")
             asked = tr(f"press {key} again to interrupt {plural(count, 'agent')}")
             denied = tr(f"; {plural(asking, 'open question')} will be denied") if asking else ""
             self._app.notice(f"{asked}{denied}", "warning")
+
+    async def _interrupt(self, count: int) -> None:
+        doing = tr(f"interrupting {plural(count, 'agent')}")
+        self._app.notice(doing, "warning")
+        await self._host.interrupt_all()
+        if self._main.status_bar.notice == doing:  # else another says which of them goes on
+            self._app.notice(f"interrupted {plural(count, 'agent')}")
 
 
 def _closing(session: AgentSession, agent: AgentView, reopens: str) -> str:

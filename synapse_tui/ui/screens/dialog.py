@@ -31,7 +31,7 @@ from synapse_tui.system.paths import with_tilde
 from synapse_tui.ui.actions import Place
 from synapse_tui.ui.keymap import textual_key
 from synapse_tui.widgets.error_handling import FaultTolerant, Reporter
-from synapse_tui.widgets.option_lists import Check, Choices
+from synapse_tui.widgets.option_lists import Check, Choices, Menu
 from synapse_tui.widgets.painting import DimScreen, WholeCompositor
 from synapse_tui.widgets.segment_bar import HintBar
 
@@ -427,7 +427,7 @@ class Pick(Dialog[str]):
 
     def body(self) -> ComposeResult:
         keys = list(self._options)
-        view = Choices(
+        view = Menu(
             *(Content(f" {name}") for name in self._options.values()),
             id="options",
             markup=False,
@@ -441,7 +441,7 @@ class Pick(Dialog[str]):
         self.dismiss(list(self._options)[event.option_index])
 
 
-class EnterList(Choices):
+class EnterList(Menu):
     """A list in which Enter confirms and a click only highlights."""
 
     BINDINGS: ClassVar = [("enter", "confirm")]

@@ -37,7 +37,7 @@ from synapse_tui.system.language import tr
 from synapse_tui.widgets import bars
 from synapse_tui.widgets.agent_rows import BESIDE
 from synapse_tui.widgets.fit import Hint, Piece, line, pad, shorten, width_of
-from synapse_tui.widgets.option_lists import Choices, SearchInput
+from synapse_tui.widgets.option_lists import Choices, Menu, SearchInput
 from synapse_tui.widgets.segment_bar import HintBar
 from synapse_tui.widgets.text import one_line, plural
 from synapse_tui.widgets.theme_preview import ThemePreview
@@ -291,7 +291,7 @@ class SettingsScreen(Dialog[None]):
                 yield Sentences(id="results", markup=False, compact=True)
                 with VerticalScroll(id="editor", can_focus=False):
                     yield Static("", id="sentence", markup=False)
-                    yield Choices(id="choices", markup=False, compact=True)
+                    yield Menu(id="choices", markup=False, compact=True)
                     yield ThemePreview()
                     yield Input(id="value", compact=True)
                     yield TextArea(id="lines", placeholder=tr("empty"), compact=True)
