@@ -59,7 +59,7 @@ REASONS = (
     "daemon/display.py",
     "daemon/workspace.py",
     "doctor/versions.py",
-    "workspace/store.py",
+    "workspace.py",
     "worktrees/setup.py",
 )
 """Where the sentences are written that become reasons and notices."""

@@ -41,7 +41,7 @@ from synapse_tui.sessions.places import SessionPlace, home_key, place_of, socket
 from synapse_tui.sessions.wire import VERSION, Line, spec_to_json
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import name_list, tr
-from synapse_tui.system.paths import UserPaths, find_project
+from synapse_tui.system.paths import UserPaths, find_project, tilde
 
 from .commands import Command, json_option
 from .completion import offering
@@ -172,7 +172,7 @@ def ls_command(as_json: bool) -> None:
     rows = []
     for session in sessions:
         attached = tr("yes") if session.info.get("attached") else tr("no")
-        rows.append((session.place.name, str(session.place.project), _agents(session), attached))
+        rows.append((session.place.name, tilde(str(session.place.project)), _agents(session), attached))
     data = [_as_json(session) for session in sessions]
     nothing = tr("no sessions are running; 'synapse-tui' starts one")
     heads = ("SESSION", "PROJECT", "AGENTS", "ATTACHED")

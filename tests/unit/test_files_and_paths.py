@@ -33,7 +33,7 @@ from synapse_tui.system.files import (
     write_private,
 )
 from synapse_tui.system.paths import UserPaths, find_project
-from synapse_tui.workspace.store import WorkspaceStore
+from synapse_tui.workspace import WorkspaceStore
 from tests.odd_files import KINDS, put_odd
 
 

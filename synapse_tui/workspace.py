@@ -1,4 +1,4 @@
-"""Storage of saved workspaces: a private folder with a JSON file and compressed scrollback per agent."""
+"""What outlives a host: the saved workspace, with a scrollback file for each agent, and the handover."""
 
 from __future__ import annotations
 
