@@ -1,4 +1,4 @@
-"""How many modules a message runs through, and how long that takes: `python -m tests.bench.modules`.
+"""How many modules and functions a message runs through, and how long: `python -m tests.bench.modules`.
 
 Timed in a host with two built-in agents, with its garbage collector as in the daemon: from Enter on
 `@agent message` to the first byte typed into the other, idle agent (also the CPU time of the main thread),
@@ -17,11 +17,12 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from textual.events import Key
@@ -45,30 +46,30 @@ OURS: ContextVar[bool] = ContextVar("OURS", default=False)
 """True in what a counted call runs, in tasks that it creates too."""
 
 
-class Counter:
-    """Notes the modules whose functions are called while it is on."""
+class Profiler:
+    """Counts the calls of our functions while it is on."""
 
     def __init__(self) -> None:
         self.on = False
-        self.modules: dict[str, int] = {}
+        self.calls: Counter[CodeType] = Counter()
         self.own: set[str] = set()
-        """Those that the call itself runs, and the thread that writes for it."""
+        """The modules that the call itself runs, and the thread that writes for it."""
 
     def __call__(self, frame: FrameType, event: str, _argument: object) -> None:
         if self.on and event == "call":
             path = frame.f_code.co_filename
             if path.startswith(PACKAGE):
-                self.modules[path] = self.modules.get(path, 0) + 1
+                self.calls[frame.f_code] += 1
                 if OURS.get() or threading.current_thread().name.startswith("history_"):
                     self.own.add(path)
 
     @contextmanager
-    def counting(self) -> Iterator[dict[str, int]]:
-        self.modules, self.own = {}, set()
+    def counting(self) -> Iterator[Counter[CodeType]]:
+        self.calls, self.own = Counter(), set()
         self.on = True
         token = OURS.set(True)
         try:
-            yield self.modules
+            yield self.calls
         finally:
             OURS.reset(token)
             self.on = False
@@ -78,11 +79,14 @@ def shows(agent: AgentSession, text: str) -> Callable[[], bool]:
     return lambda: any(text in row for row in agent.terminal.screen.display)
 
 
-def report(what: str, modules: dict[str, int], idle: dict[str, int]) -> None:
-    more = len(modules.keys() - idle.keys())
-    print(f"{what}: {len(modules)} modules, {more} not run by an idle host")
-    for path, calls in sorted(modules.items(), key=lambda item: -item[1]):
-        print(f"  {calls:6d} {path.removeprefix(PACKAGE + '/')}")
+def report(what: str, calls: Counter[CodeType], idle: Counter[CodeType]) -> None:
+    modules: Counter[str] = Counter()
+    for code, count in calls.items():
+        modules[code.co_filename.removeprefix(PACKAGE + "/")] += count
+    new = len(calls.keys() - idle.keys())
+    print(f"{what}: {len(modules)} modules, {len(calls)} functions ({new} not run by an idle host)")
+    for path, count in modules.most_common():
+        print(f"  {count:6d} {path}")
 
 
 class FirstByte:
@@ -166,7 +170,7 @@ async def measure_time() -> None:
                 await time_local(app, pilot, alice, bob)
 
 
-async def count(counter: Counter) -> None:
+async def count(counter: Profiler) -> None:
     async with two_agents() as (host, alice, bob):
         with counter.counting() as idle:
             await asyncio.sleep(2)
@@ -175,11 +179,11 @@ async def count(counter: Counter) -> None:
         own = sorted(path.removeprefix(PACKAGE + "/") for path in counter.own)
         await until(lambda: bob.report.state is AgentState.READY)
         app = SynapseApp(host)
-        at_write: dict[str, int] = {}
+        at_write: Counter[CodeType] = Counter()
 
         def note(_: bytes) -> None:
             if not at_write:
-                at_write.update(counter.modules)
+                at_write.update(counter.calls)
 
         async with app.run_test(size=(120, 40)) as pilot:
             await pilot.pause(1)
@@ -188,7 +192,7 @@ async def count(counter: Counter) -> None:
             with counter.counting() as typed:
                 await pilot.press("enter")
                 await until(shows(bob, "count the files"))
-    report("Idle for 2 s", idle, {})
+    report("Idle for 2 s", idle, Counter())
     report("Host.send until its receipt", sending, idle)
     print(f"  {len(own)} in the call itself, not in the delivery that begins meanwhile: {', '.join(own)}")
     report("Enter on '@bob ...' until the text is written to the other PTY", at_write, idle)
@@ -197,7 +201,7 @@ async def count(counter: Counter) -> None:
 
 def main() -> None:
     asyncio.run(measure_time())
-    counter = Counter()
+    counter = Profiler()
     threading.setprofile(counter)
     sys.setprofile(counter)
     try:
