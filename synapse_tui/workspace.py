@@ -25,6 +25,8 @@ from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.files import check_safe, private_folder, read_regular, write_private
 from synapse_tui.terminal import newest_lines
 
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 
@@ -201,8 +203,6 @@ def boot_id() -> str:
     except OSError:
         return ""
 
-
-log = logging.getLogger(__name__)
 
 SCROLLBACK_BYTES = 2_000_000
 """Limit on the compressed scrollback of one agent."""

@@ -30,6 +30,8 @@ from .socket_owner import Owner
 if TYPE_CHECKING:
     from synapse_tui.settings import Settings
 
+log = logging.getLogger(__name__)
+
 MAX_CALLERS = 2000
 """Number of token buckets; the least recently used is evicted first."""
 
@@ -95,8 +97,6 @@ def signed_by(sender_id: str, *, near: bool) -> Principal:
         return replace(PERSON, local=near)
     return Principal(sender_id, verified=True)
 
-
-log = logging.getLogger(__name__)
 
 CHALLENGE = 'Bearer realm="synapse-tui"'
 FAILURES = 60

@@ -28,6 +28,8 @@ from .problems import CARD_PREFIX, HttpProblem, refusal
 from .signing import SENDER_HEADER, SIGNATURE_HEADER, SignatureCheck, SignatureChecker, SignedRequest
 from .socket_owner import Owner, OwnerOf, agent_at, owner_of
 
+log = logging.getLogger(__name__)
+
 _FOR_OTHERS = (
     "forwarded",
     "x-forwarded-for",
@@ -114,8 +116,6 @@ def check_permit(principal: Principal, path: str, *, signed: bool) -> None:
         "use the key of SYNAPSE_ADMIN_KEY, or ask the owner of the agent",
     )
 
-
-log = logging.getLogger(__name__)
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

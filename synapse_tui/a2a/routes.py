@@ -90,6 +90,8 @@ from .wire import (
     text_of,
 )
 
+log = logging.getLogger(__name__)
+
 
 async def request_of(
     agent: HostedAgent, body: SendBody, caller: Visitor, priority: int, files: BodyFiles | None = None
@@ -336,8 +338,6 @@ def _word(metadata: Mapping[str, Any], key: str) -> str:
     found = metadata.get(key)
     return found[:MAX_WORD] if isinstance(found, str) else ""
 
-
-log = logging.getLogger(__name__)
 
 _PRIORITY_HINT = "use 1 (information) to 5 (interrupt)"
 _MENTION = re.compile(r"[@＠](?P<name>[^\s@＠]{1,200})\s+(?P<text>\S.*)", re.DOTALL)

@@ -32,6 +32,8 @@ from .routes import build_app
 from .signing import SignatureChecker, TokenVerifier, no_token
 from .socket_owner import Address, OwnerOf, is_stranger, owner_of
 
+log = logging.getLogger(__name__)
+
 protocol_log = logging.getLogger(f"{__name__}.protocol")
 protocol_log.setLevel(logging.ERROR)  # invalid requests log warnings: anyone could fill the disk with them
 
@@ -365,8 +367,6 @@ class _Timer:
         self._timer = None
         self._end()
 
-
-log = logging.getLogger(__name__)
 
 GRACE = 2
 """Seconds to finish running requests on shutdown."""

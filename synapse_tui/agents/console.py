@@ -43,6 +43,8 @@ from .dialogs import AgentDialog
 from .profiles.profile import Profile, Signal
 from .state import StateDetector, Timeline
 
+log = logging.getLogger(__name__)
+
 _LINE_END = b"\r\n"
 # sequences that rendered history never contains; another program may have changed the file
 _FOREIGN = re.compile(
@@ -450,8 +452,6 @@ class Offer:
     def _later(self, seconds: float, action: Callable[[], None]) -> None:
         self._timer = asyncio.get_running_loop().call_later(seconds, action)
 
-
-log = logging.getLogger(__name__)
 
 Seen = TypeVar("Seen")
 

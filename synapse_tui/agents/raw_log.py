@@ -13,6 +13,8 @@ from typing import NamedTuple
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.files import private_folder
 
+log = logging.getLogger(__name__)
+
 DEFAULT_SIZE = (80, 24)  # columns and lines if the size was not recorded
 
 _RECORD = re.compile(
@@ -110,8 +112,6 @@ def _size(text: str) -> tuple[int, int]:
     columns, lines = map(int, text.split("x"))
     return max(1, columns), max(1, lines)
 
-
-log = logging.getLogger(__name__)
 
 # size at which the file is rotated to `<name>.1`; the file of times at half of it
 MAX_BYTES = 8_000_000

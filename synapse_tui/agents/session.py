@@ -70,6 +70,8 @@ from .transcript import AnswerReader, UsageReader
 from .turns import TurnTracker
 from .watcher import WatchedProcess, Watcher
 
+log = logging.getLogger(__name__)
+
 
 def bus_event(agent_id: str, event: TerminalEvent) -> Event | None:
     """Convert a terminal event to a bus event; None if only the detector needs it."""
@@ -127,8 +129,6 @@ class EventLimit:
         if last is not None:
             self.publish(last)
 
-
-log = logging.getLogger(__name__)
 
 RECENT_CHARACTERS = 4000
 DRAWS = 3.0  # seconds in which a program draws its first screen or redraws after a resize

@@ -66,6 +66,8 @@ from .watch import (
 if TYPE_CHECKING:
     from .session import AgentSession
 
+log = logging.getLogger(__name__)
+
 _COUNTS = ("sent", "helped", "in_vain")
 
 
@@ -226,8 +228,6 @@ async def matches(pattern: str, text: str, seconds: float = SEARCH_TIMEOUT) -> b
             await process.wait()
     return {0: True, _NO_MATCH: False}.get(process.returncode or 0)
 
-
-log = logging.getLogger(__name__)
 
 NOT_RESTORED = "the agent was not restored"
 _ENDS = {

@@ -31,6 +31,8 @@ from synapse_tui.widgets.text import plural
 from .connection import Connection, handed_terminal
 from .project import ProjectFiles
 
+log = logging.getLogger(__name__)
+
 
 class ScreenTap:
     """Records everything the application draws, as an asciicast."""
@@ -73,8 +75,6 @@ class ScreenTap:
     async def close(self) -> None:
         await self._recorder.close()
 
-
-log = logging.getLogger(__name__)
 
 MAX_FAILURES = 3
 FAILURE_SECONDS = 60.0

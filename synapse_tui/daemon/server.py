@@ -27,6 +27,8 @@ from .display import Display
 from .project import ProjectFiles, check_any
 from .workspace import LostWorkspace
 
+log = logging.getLogger(__name__)
+
 START_SECONDS = 60.0
 """How long another version may take to report its version number."""
 
@@ -60,8 +62,6 @@ async def check_successor(python: str) -> str:
         )
     return output.decode("utf-8", "replace").strip()
 
-
-log = logging.getLogger(__name__)
 
 ACCEPT_PAUSE = 1.0
 """Seconds to stop accepting clients when the system is out of file descriptors."""

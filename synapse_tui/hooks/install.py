@@ -38,6 +38,8 @@ from synapse_tui.system.files import (
 from .dialects import Dialect
 from .launch import NAME, claude_hooks, codex_hooks, copilot_hooks, gemini_extension, opencode_plugin
 
+log = logging.getLogger(__name__)
+
 # Identifies our own commands, whichever installation wrote them.
 MARK = re.compile(r"synapse_tui/hooks/client\.py['\"]? ")
 PROGRAM = b"client.py"
@@ -284,8 +286,6 @@ def _remove_own(path: Path) -> None:
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
-
-log = logging.getLogger(__name__)
 
 INSTALLED = frozenset({Dialect.GEMINI})  # agents that read hooks only from the user's folders
 FILE = "asked.json"

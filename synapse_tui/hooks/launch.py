@@ -23,6 +23,8 @@ from synapse_tui.system.files import private_folder, read_own, write_private
 from . import client
 from .dialects import Dialect
 
+log = logging.getLogger(__name__)
+
 NAME = "synapse"
 VERSION = "1.0.0"
 ABOUT = "Locks files while an agent writes them"
@@ -241,8 +243,6 @@ def _toml_key(key: str) -> str:
 def _snake(name: str) -> str:
     return "".join(f"_{char.lower()}" if char.isupper() else char for char in name).lstrip("_")
 
-
-log = logging.getLogger(__name__)
 
 CODEX_ANSWERS = 15.0  # timeout in seconds
 _INITIALIZE = {"method": "initialize", "id": 1, "params": {"clientInfo": {"name": "synapse", "version": "1"}}}

@@ -45,6 +45,8 @@ from synapse_tui.system.process_times import is_alive, process_name
 if TYPE_CHECKING:
     from synapse_tui.messages.archive import Archive
 
+log = logging.getLogger(__name__)
+
 AFTER_START = 15.0
 """Seconds after the host's start before indexing begins."""
 LINGER = 3.0
@@ -205,8 +207,6 @@ class HistoryReader:
             self._archive.close()
             self._archive = None
 
-
-log = logging.getLogger(__name__)
 
 TIDY_AFTER = 20.0
 """Seconds after the start before old tasks are first removed."""

@@ -80,6 +80,8 @@ from .routing import Receipt, Router, name_at
 from .serving import AccessSettings, Servers
 from .spool import Spools
 
+log = logging.getLogger(__name__)
+
 REOPENED = 10  # closed agents that can be opened again
 
 
@@ -221,9 +223,6 @@ class SessionFactory:
             journal=self.history.journal(agent_id, profile.name),
             make_id=self.make_id,
         )
-
-
-log = logging.getLogger(__name__)
 
 
 RECENT = 200

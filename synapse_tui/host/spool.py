@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from synapse_tui.a2a.async_client import AsyncClient
 
 
+log = logging.getLogger(__name__)
+
+
 class SpoolGateway:
     """Forwards requests of this host's agents to agents of this machine and to no other service.
 
@@ -293,8 +296,6 @@ _UNKNOWN = "it is not known whether the message arrived; look at the agent befor
 _ENDED = SpoolAnswer(message="the agent's host ended before there was an answer", hint=_UNKNOWN)
 _FAILED = SpoolAnswer(message="the agent's host could not carry the request", hint=f"see its log; {_UNKNOWN}")
 
-
-log = logging.getLogger(__name__)
 
 VARIABLE = "SYNAPSE_SPOOL"
 """Names the spool in an agent's environment."""

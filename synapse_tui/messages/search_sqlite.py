@@ -37,6 +37,8 @@ from .quick import NEWEST, listing, stored
 from .records import Page, TaskQuery
 from .search import SHORTEST, Count, conditions, indexed, runs_of
 
+log = logging.getLogger(__name__)
+
 FEW = 2000
 """Maximum texts to scan instead of reading an index."""
 LONG = 1_000_000
@@ -172,8 +174,6 @@ class Lookup:
         parameters = {"low": chosen.low, "high": chosen.high, **chosen.values, **values}
         return self._connection.execute(text(query), parameters).all()
 
-
-log = logging.getLogger(__name__)
 
 _TRIGGERS = "added changed removed moved"
 _DROP = (

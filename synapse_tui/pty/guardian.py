@@ -26,6 +26,8 @@ from synapse_tui.system.dataclass import dataclass
 
 from .guardian_process import IGNORED, ProcessKey, ProcessMark, agent_of, read_row
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Handle:
@@ -89,9 +91,6 @@ class AdoptedGuardian:
                 os.waitpid(self.pid, 0)
             self._ended = True
         return 0
-
-
-log = logging.getLogger(__name__)
 
 
 STABLE = 10.0  # Seconds after which a guardian's exit does not count as a repeated failure

@@ -25,6 +25,8 @@ from .guardian_process import STEP, Family, ProcessKey, ProcessMark, agent_in, a
 from .scheduler import ReadScheduler, read_available
 from .spawn import spawn
 
+log = logging.getLogger(__name__)
+
 KILL_TIMEOUT = 1.0  # Seconds to wait after SIGKILL; only needed for a process blocked in the kernel
 
 
@@ -287,8 +289,6 @@ def _open(master: int) -> int | None:
     os.close(slave)
     return None
 
-
-log = logging.getLogger(__name__)
 
 KERNEL_BUFFER = 128 * 1024
 """More than a PTY buffers: everything a program wrote before its exit is within this many bytes."""

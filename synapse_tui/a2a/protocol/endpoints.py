@@ -44,6 +44,8 @@ from .cards import Cards
 from .handler import Handler, check_state, list_json
 from .legacy import OldJsonRpc, old_error, old_rest_routes
 
+log = logging.getLogger(__name__)
+
 MAX_BODY_DEPTH = MAX_DATA_DEPTH + 5
 """A data part stands five levels below its call; protobuf would fail on deeper ones in its own words."""
 
@@ -84,8 +86,6 @@ def _finite(number: str) -> float:
 def _not_finite(_number: str) -> NoReturn:
     raise InvalidParamsError("a number is not finite")
 
-
-log = logging.getLogger(__name__)
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 ErrorAnswer = Callable[[Request, A2AError], Awaitable[Response]]

@@ -19,6 +19,8 @@ from typing import Any, Final
 from synapse_tui.core.errors import TerminalUnfit
 from synapse_tui.system.dataclass import dataclass
 
+log = logging.getLogger(__name__)
+
 LIMIT: Final = 256 * 1024  # bytes that may be queued for the terminal; a write beyond is dropped whole
 _CHUNK: Final = 64 * 1024
 
@@ -164,8 +166,6 @@ def wait_ready(descriptor: int, events: int, timeout: float) -> bool:
         selector.register(descriptor, events)
         return bool(selector.select(timeout))
 
-
-log = logging.getLogger(__name__)
 
 Attributes = list[Any]  # as in `termios.tcgetattr`
 
