@@ -163,7 +163,7 @@ def named_task(tasks: TaskStore, outbox: Outbox, post: WatchedProcess, task_id: 
 
 
 def usual_task(tasks: TaskStore, outbox: Outbox, post: WatchedProcess, by: Sender) -> Task:
-    """Return the running task, else the newest queued one, else one that follows the newest ended one."""
+    """Return the running task, else the newest queued, else one that goes on from the last answered."""
     running = tasks.get(post.turns.running) if post.turns.running else None
     if running is not None and not running.instructs:
         return running
@@ -172,13 +172,18 @@ def usual_task(tasks: TaskStore, outbox: Outbox, post: WatchedProcess, by: Sende
     waiting = [task for task in outbox if not task.instructs and not outbox.is_unread(task.id)]
     if waiting:
         return max(waiting, key=lambda task: task.created_at)
-    given = (task for task in tasks.newest() if task.state.final and not (task.outgoing or task.instructs))
-    ended = next(given, None)
+    ended = next(filter(_was_answered, tasks.newest()), None)
     if ended is None:
         return _made(tasks, by, AT_KEYBOARD, {})
     # An ended task never works again (A2A 3.4.1), so a new one refers to it.
-    task = _made(tasks, by, ended.text, {"reference_task": ended.id})
+    text = ended.text if "reference_task" in ended.metadata else f"(goes on with: {ended.text})"
+    task = _made(tasks, by, text, {"reference_task": ended.id})
     return tasks.change(task.id, artifacts=ended.artifacts)
+
+
+def _was_answered(task: Task) -> bool:
+    """Whether the agent has worked on it, which it has not on a message that was canceled while it waited."""
+    return bool(task.state.final and task.artifacts) and not (task.outgoing or task.instructs)
 
 
 def _joined(tasks: TaskStore, post: WatchedProcess, by: Sender) -> Task:

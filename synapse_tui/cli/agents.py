@@ -16,7 +16,7 @@ from synapse_tui.core.errors import AgentNotFound, SessionError, SynapseError
 from synapse_tui.core.wording import state_word
 from synapse_tui.sessions.registry import Registry, RegistryEntry
 from synapse_tui.system.language import tr
-from synapse_tui.system.paths import UserPaths, find_project, shipped_profiles, tilde
+from synapse_tui.system.paths import UserPaths, find_project, own_command, shipped_profiles, tilde
 
 from .caller import Caller
 from .commands import Command, json_option
@@ -182,7 +182,8 @@ def start_command(
             show_json({**started, "session": answer["session"]})
         else:
             show(f"{started['agent_id']}  {started['endpoint']}")
-            note(f"it runs in session '{answer['session']}': 'synapse-tui' opens it, 'synapse stop' ends it")
+            ours = own_command("synapse-tui")
+            note(f"it runs in session '{answer['session']}': '{ours}' opens it, 'synapse stop' ends it")
     errors = [remote_error(line) for line in answer.get("errors", ())]  # absent in answers of older hosts
     for error in errors:
         fail(error, name="synapse", as_json=as_json)

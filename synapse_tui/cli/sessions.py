@@ -41,7 +41,7 @@ from synapse_tui.sessions.places import SessionPlace, home_key, place_of, socket
 from synapse_tui.sessions.wire import VERSION, Line, spec_to_json
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import name_list, tr
-from synapse_tui.system.paths import UserPaths, find_project, tilde
+from synapse_tui.system.paths import UserPaths, find_project, own_command, tilde
 
 from .commands import Command, json_option
 from .completion import offering
@@ -147,7 +147,7 @@ def find_session(name: str) -> RunningSession:
     names = ", ".join(each.place.name for each in running)
     raise SessionNotFound(
         f"no session {what} is running" if name else f"no session of {what} is running",
-        f"running: {names}" if names else "'synapse-tui' starts one",
+        f"running: {names}" if names else f"'{own_command('synapse-tui')}' starts one",
     )
 
 
@@ -174,7 +174,7 @@ def ls_command(as_json: bool) -> None:
         attached = tr("yes") if session.info.get("attached") else tr("no")
         rows.append((session.place.name, tilde(str(session.place.project)), _agents(session), attached))
     data = [_as_json(session) for session in sessions]
-    nothing = tr("no sessions are running; 'synapse-tui' starts one")
+    nothing = tr(f"no sessions are running; '{own_command('synapse-tui')}' starts one")
     heads = ("SESSION", "PROJECT", "AGENTS", "ATTACHED")
     show_list(data, heads, rows, nothing, as_json=as_json, shrinking=("PROJECT", "AGENTS"))
 
@@ -464,7 +464,9 @@ def hand_over(place: SessionPlace) -> str:
 def _report_end(place: SessionPlace, ended: Ended, logs: Path) -> None:
     if ended.why == "lost":
         if ended.text:
-            raise SessionError(ended.text, "the host is still running; 'synapse-tui' attaches again")
+            raise SessionError(
+                ended.text, f"the host is still running; '{own_command('synapse-tui')}' attaches again"
+            )
         raise host_failed(place, logs, restores=True)
     if ended.why == "failed":
         raise SessionError(ended.text, f"its log is in {logs}")

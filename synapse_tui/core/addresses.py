@@ -320,7 +320,7 @@ def _only_live(wanted: str, found: Sequence[Address]) -> Address:
         return live[0]
     if len(found) > 1:
         raise AgentExited(f"all agents that '@{wanted}' means have ended", "restart one in its pane")
-    raise AgentExited(f"{found[0].agent_id} has ended", "restart it in its pane")
+    raise AgentExited(f"{found[0].name or found[0].agent_id} has ended", "restart it in its pane")
 
 
 def _not_found(wanted: str, candidates: Sequence[Address], others: Sequence[Address]) -> AgentNotFound:

@@ -68,6 +68,11 @@ class DeliveryState(StrEnum):
     def final(self) -> bool:
         return self in (DeliveryState.DONE, DeliveryState.FAILED, DeliveryState.CANCELED)
 
+    @property
+    def waits(self) -> bool:
+        """Whether the agent does not have it yet."""
+        return not self.final and self is not DeliveryState.SUBMITTED
+
 
 class TaskState(StrEnum):
     """State of a task as the HTTP API spells it: the A2A states of section 4.1.3 in lower case."""
@@ -147,7 +152,7 @@ class Task:
         caller: Owner of the API key used (`Principal.name`); empty for the user of this machine.
         messages: The task's protocol messages, oldest first; empty for a plain message.
         follows: Id of the task it continues; it is typed like any message but is not a task of its own.
-        entered: When it came into its state; None for `updated_at`. Not stored.
+        entered: When it came into its state, or began to wait; None for `updated_at`. Not stored.
     """
 
     id: str
@@ -178,7 +183,7 @@ class Task:
 
     @property
     def entered_at(self) -> datetime:
-        """When it came into its state, whatever else has changed since."""
+        """When it came into its state, whatever else has changed since; if it waits, since when it does."""
         return self.entered or self.updated_at
 
     @property

@@ -66,6 +66,7 @@ from .records import (
     Rows,
     TaskQuery,
     Undelivered,
+    said_once,
 )
 from .recovery import NOBODY, DeliveryStatus, after_end
 from .rows import (
@@ -614,7 +615,7 @@ class Database:
     def changes(self, task_id: str) -> list[Change]:
         with Session(self._opened()) as session:
             wanted = select(ChangeRow).where(ChangeRow.task_id == task_id).order_by(col(ChangeRow.id))
-            return [change_of(row) for row in session.exec(wanted).all()]
+            return said_once(change_of(row) for row in session.exec(wanted).all())
 
     def prune(self, before: datetime) -> int:
         # Other machines decide how long their tasks are retained.

@@ -253,7 +253,8 @@ class TaskStore:
             return old
         now = self._clock()
         new = dataclasses.replace(old, updated_at=now, **fields)  # type: ignore[arg-type]
-        same = (new.state, new.delivery) == (old.state, old.delivery)
+        waits = new.delivery.waits and old.delivery.waits
+        same = new.state is old.state and (new.delivery is old.delivery or waits)
         new = dataclasses.replace(new, entered=old.entered_at if same else now)
         if new.state.final and not old.state.final and "reply" not in fields and is_awaited(new):
             new = dataclasses.replace(new, reply=ReplyState.DUE)

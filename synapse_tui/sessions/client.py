@@ -161,11 +161,14 @@ def host_failed(place: SessionPlace, logs: Path, *, restores: bool = False) -> S
         lines = [line for line in path.read_text("utf-8", "replace").splitlines() if line.strip()]
         if lines and " INFO " not in lines[-1]:  # it was killed: the log gives no reason
             last = f": {lines[-1]}"
+    from synapse_tui.system.paths import own_command  # noqa: PLC0415 - only for this error
+
+    ours = own_command("synapse-tui")
     return SessionError(
         f"the host of session '{place.name}' ended{last}",
-        f"'synapse-tui' can restore its agents; its log is {path}"
+        f"'{ours}' can restore its agents; its log is {path}"
         if restores
-        else f"'synapse-tui' starts it again; its log is {path}",
+        else f"'{ours}' starts it again; its log is {path}",
     )
 
 

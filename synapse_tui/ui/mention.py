@@ -632,7 +632,7 @@ class Overlay(Generic[T]):
 
 
 def _explain(error: SynapseError) -> str:
-    return f"{error.message}; {error.hint}" if error.hint else error.message
+    return f"{tr(error.message)}; {tr(error.hint)}" if error.hint else tr(error.message)
 
 
 ECHO_TIMEOUT: Final = 1.0  # seconds during which typed text that is not on the screen yet counts as a draft

@@ -312,7 +312,8 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
     def _head(self, record: Record, width: int) -> list[Piece]:
         task = record.task
         mark = delivery_mark(task)
-        tail = f"{mark.word}  {moment(task.created_at, self.now())} "
+        since = record.finished_at or record.submitted_at or task.created_at  # when it came to be so
+        tail = f"{mark.word}  {moment(since, self.now())} "
         project = f"  {one_line(Path(record.project).name)}" if self._projects else ""
         room = max(2 * _LEAST, width - 7 - cell_len(tail))
         labels = self.names().of(record)

@@ -91,7 +91,7 @@ def room_for_mention(pane: Size, anchor: Offset) -> int:
 
 def _keys(view: MentionView) -> Sequence[Hint]:
     if not view.composing:
-        return _ADDRESS_KEYS
+        return _ADDRESS_KEYS if view.completions else (_BACK,)
     if view.completions and not view.target:
         return _CHOICE_KEYS
     return _REFUSED_KEYS if view.problem else _MESSAGE_KEYS

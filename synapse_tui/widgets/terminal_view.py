@@ -97,8 +97,8 @@ class PaneMouse:
             self._report(event, "press", event.button)
         elif event.button == 1:
             self._begin(event, x, y)
-        elif event.button == 2 and not self._swallow and (copied := self._view.app.clipboard):
-            self._view.paste(copied)
+        elif event.button == 2 and not self._child_wants(event) and (copied := self._view.app.clipboard):
+            self._view.paste(copied)  # also into a pane that it has only now focused, as in tmux
 
     def move(self, event: events.MouseMove) -> None:
         if self.dragging:

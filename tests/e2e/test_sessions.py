@@ -774,7 +774,7 @@ def test_a_killed_host_leaves_a_clean_terminal_and_a_workspace_that_can_be_decli
     children = host.children(recursive=True)
     host.kill()
     terminal.wait_for("the host of session 'project' ended")
-    terminal.wait_for("'synapse-tui' can restore its agents")
+    terminal.wait_for("can restore its agents")
     assert_clean(terminal)
     wait_for_end(*children)
     assert sessions(run) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -230,7 +231,11 @@ async def test_what_was_sent_stays_over_the_composer_until_the_answer_is_there(s
         await asked(app, host)
         await until(lambda: "❯ @bob does a te" in text_of(app))
         await until(lambda: text_of(app).count("→ bob: queued") == 1, "it to leave the title")
-        task = host.change(host.tasks[-1].id, delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING)
+        held = host.tasks[-1]
+        long_ago = held.created_at - timedelta(seconds=90)  # it was held meanwhile
+        task = host.change(
+            held.id, delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING, created_at=long_ago
+        )
         await until(lambda: "→ bob, sent 0:0" in text_of(app))
         clock = app.main.sidebar.clock
         app.main.sidebar.clock = lambda: clock() + 21

@@ -12,7 +12,7 @@ from synapse_tui.core.events import TaskChanged
 from synapse_tui.core.model import AgentState, DeliveryState, ExitStatus
 from synapse_tui.widgets.bars import MIN_LABEL, MORE_LEFT, MORE_RIGHT, TabBar
 from synapse_tui.widgets.fit import distinct, pad, shorten, width_of
-from synapse_tui.widgets.text import one_line, printable
+from synapse_tui.widgets.text import markdown_line, one_line, printable
 from synapse_tui.widgets.views import AgentView
 from tests.ui.app_kit import LEADER, running, text_of, three_agents, until
 from tests.ui.fakes import NOW, FakeHost
@@ -61,6 +61,13 @@ def test_one_line_has_no_controls(text):
     assert not any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 for c in one_line(text))
     assert not set("\u202a\u202e\u2066\u2069") & set(one_line(text) + printable(text))
     assert "\x1b" not in printable(text)
+
+
+def test_rows_of_a_wrapped_text_are_joined_as_its_script_does():
+    rows = "メッセージが届きま\nした: おは\nよう hello\nworld"
+    assert one_line(rows) == "メッセージが届きました: おはよう hello world"
+    shown = "".join(text for text, _style in markdown_line(rows.replace("おは", "**おは**"), "", ""))
+    assert shown == "メッセージが届きました: おはよう hello world"
 
 
 @given(st.lists(agents, max_size=15), st.integers(10, 250), st.data())

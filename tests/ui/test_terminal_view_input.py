@@ -122,6 +122,16 @@ async def test_the_middle_button_pastes_what_was_copied():
         assert session.taken() == b"\x1b[200~world\x1b[201~"
 
 
+async def test_the_middle_button_pastes_into_a_pane_that_it_focuses():
+    async with pane() as (app, session, pilot):
+        app.copy_to_clipboard("world")
+        app.set_focus(None)
+        await settle(pilot)
+        await pilot.mouse_down(app.view, offset=(0, 0), button=2)
+        await settle(pilot)
+        assert session.taken() == b"world"
+
+
 async def test_dragging_selects_and_copies():
     async with pane() as (app, session, pilot):
         session.output("hello world\r\nsecond")

@@ -120,6 +120,7 @@ async def test_space_alone_leads_through_the_tour(size):  # noqa: PLR0915 - it i
         await until(lambda: bytes(bob.typed).endswith(b"\r"))
         assert bytes(bob.typed).startswith(b"half a sentence ")
         bob.draft = ""
+        bob.feed("> half a sentence\r\n")
         await shows(app, "The composer is empty again.", "alice's message follows by itself.")
         assert "Enter" not in panel(app)
         held = host.tasks[-1]
@@ -187,6 +188,21 @@ async def test_the_mouse_alone_does_the_same():
         await shows(app, "Your own agents")
         await click("close")
         await until(lambda: app.main.tour_panel.page is None)
+
+
+async def test_the_tour_says_that_a_draft_was_cleared_and_not_sent():
+    host = FakeHost()
+    async with start(host) as (app, pilot):
+        _alice, bob = await opened(app, host)
+        await pilot.press("right")
+        bob.draft = "what I"
+        await until(lambda: len(host.tasks) == 1)
+        hold(host)
+        await shows(app, "alice wrote to bob, and it is held")
+        bob.draft = ""
+        host.change(host.tasks[-1].id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED)
+        await shows(app, "Your draft was gone, so the message came.")
+        assert "Your line" not in panel(app)
 
 
 async def test_the_tour_says_that_one_of_the_two_did_not_start():

@@ -245,7 +245,7 @@ class TestEnded:
         assert could_be(address, self.EVERYONE)
         with pytest.raises(AgentExited) as caught:
             resolve(address, self.EVERYONE)
-        assert str(caught.value) == "synapse-claude-8101 has ended (restart it in its pane)"
+        assert str(caught.value) == "Reviewer has ended (restart it in its pane)"
 
     def test_a_name_of_one_that_ended_never_means_another_by_its_type(self):
         with pytest.raises(AgentExited):

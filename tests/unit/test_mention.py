@@ -402,7 +402,7 @@ class TestGone:
     def test_an_agent_that_exits_meanwhile_is_named_at_once(self, keyboard):
         keyboard.type("@codex hi")
         keyboard.agents[2] = replace(CODEX, live=False)
-        assert "synapse-codex-8120 has ended" in keyboard.view.problem
+        assert "reviewer has ended" in keyboard.view.problem
         keyboard.type("⏎⎋·@")
         assert keyboard.sent == []
         assert [completion.text for completion in keyboard.view.completions] == ["gemini"]

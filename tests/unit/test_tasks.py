@@ -53,15 +53,19 @@ def test_every_change_is_journaled_before_it_is_heard():
     assert seen == [1, 2]
 
 
-def test_the_time_of_a_state_begins_with_it_and_not_with_another_reason():
+def test_a_message_waits_since_it_came_however_often_it_is_tried():
     tasks, _ = book()
     task = tasks.create(MessageRequest("hello", USER))
     assert task.entered_at == task.created_at
     held = tasks.change(task.id, delivery=DeliveryState.HELD, reason="you have a draft")
-    assert held.entered_at == held.updated_at > task.entered_at
+    assert held.entered_at == task.created_at < held.updated_at
     again = tasks.change(task.id, reason="permission dialog open")
-    assert again.entered_at == held.entered_at < again.updated_at
-    assert tasks.change(task.id, delivery=DeliveryState.QUEUED).entered_at > again.updated_at
+    for delivery in (DeliveryState.QUEUED, DeliveryState.TYPING, DeliveryState.HELD):
+        again = tasks.change(task.id, delivery=delivery)
+        assert again.entered_at == task.created_at
+    given = tasks.change(task.id, delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING)
+    assert given.entered_at == given.updated_at
+    assert tasks.change(task.id, reason="another").entered_at == given.entered_at
 
 
 def test_an_id_is_taken_once():

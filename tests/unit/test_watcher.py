@@ -200,11 +200,34 @@ async def test_after_an_ended_task_another_goes_on_from_it(rig):
     task = rig.tasks.get(rig.begin(by=CODEX).task_id)
     assert task.id != first.id
     assert rig.tasks.get(first.id).state is TaskState.COMPLETED
-    assert (task.state, task.text, task.sender) == (TaskState.WORKING, first.text, CODEX)
+    assert (task.state, task.text, task.sender) == (
+        TaskState.WORKING,
+        f"(goes on with: {first.text})",
+        CODEX,
+    ), "its own words: who watches has not written those of the message"
     assert task.metadata == {"reference_task": first.id}
     assert task.artifacts == rig.tasks.get(first.id).artifacts
     await rig.rest()
     assert rig.waiting[0].sender == CODEX, "who asks for the watch is who nudges"
+
+
+async def test_no_message_goes_on_that_was_canceled_while_it_waited(rig):
+    rig.view.draft = "and"
+    waiting = rig.send()
+    rig.outbox.cancel(waiting.id, "canceled")
+    assert rig.tasks.get(waiting.id).state is TaskState.CANCELED
+    task = rig.tasks.get(rig.begin().task_id)
+    assert (task.text, task.metadata) == (AT_KEYBOARD, {})
+
+
+async def test_a_second_watch_names_the_same_message(rig):
+    first = rig.send()
+    rig.take(first.id)
+    rig.answer("half of it")
+    rig.begin()
+    rig.watcher.stop()
+    again = rig.tasks.get(rig.begin().task_id)
+    assert again.text == f"(goes on with: {first.text})"
 
 
 async def test_instructions_are_no_job(rig):
@@ -218,7 +241,7 @@ async def test_instructions_are_no_job(rig):
     rig.watcher.stop()
     rig.outbox.cancel(job.id)
     rig.begin()
-    assert rig.tasks.get(rig.report.task_id).text == job.text
+    assert rig.tasks.get(rig.report.task_id).text == AT_KEYBOARD, "nor is a message that was canceled"
 
 
 async def test_what_cannot_be_watched(rig):

@@ -234,6 +234,7 @@ def explanation(session: AgentSession, now: datetime, labels: Mapping[str, str])
     process = tr(session.exit.words) if session.exit else tr(f"runs, pid {session.pid}")
     about = [
         ("process", process),
+        *([("watch", _watch(session.watcher.report))] if session.watcher.report is not None else []),
         *([("opened by", name_list(session.opened_by))] if session.opened_by else []),
         ("folder", short_path(session.cwd)),
         ("address", f"@{session.agent_id}  {session.endpoint}"),
@@ -245,6 +246,11 @@ def explanation(session: AgentSession, now: datetime, labels: Mapping[str, str])
         return Content.assemble(*parts, *_timeline(found, now, width)).rstrip()
 
     return make
+
+
+def _watch(report: WatchReport) -> str:
+    last = report.steps[-1].text if report.steps else ""
+    return f"{report.count}  {tr(printable(report.waits_for or last))}".rstrip()
 
 
 def _state(found: Explanation, now: datetime, width: int) -> list[Part]:

@@ -123,7 +123,8 @@ class BoardActions:
         """Return the last words of the answer with which the agent's last turn ended, on one line."""
 
         def answered(tasks: Iterable[Task]) -> Iterator[Task]:
-            return (task for task in tasks if task.state is TaskState.COMPLETED and task.artifacts)
+            ended = (task for task in tasks if task.state is TaskState.COMPLETED and task.artifacts)
+            return (task for task in ended if not task.outgoing)  # what others have answered
 
         newest = islice(answered(session.tasks.finished()), 1)
         last = max(

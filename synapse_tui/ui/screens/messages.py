@@ -528,8 +528,13 @@ def waiting(delivery: LastMessage, sent: Sequence[MessageProgress], offset: floa
         delivery,
         message=f"@{names} {one_line(tasks[0].text)}",
         receiver=names,
-        sent=tasks[0].created_at.timestamp() + offset if given else None,
+        sent=max(map(_given_at, tasks)).timestamp() + offset if given else None,
     )
+
+
+def _given_at(task: Task) -> datetime:
+    """When it was given to the agent; while it is typed, when that began."""
+    return task.entered_at if task.state is TaskState.WORKING else task.updated_at
 
 
 def progress_rows(sent: Sequence[MessageProgress], width: int, now: datetime) -> Iterator[Row]:

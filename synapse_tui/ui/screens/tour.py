@@ -72,6 +72,7 @@ class TourStep:
     Attributes:
         number: From 1; `INSTALL` after the last.
         receiver: `ALICE` or `BOB`, in whose composer the person types; empty if neither is chosen.
+        draft: What was last seen there.
         message: What the step is about, as last seen.
         asked_at: When the dialog was first seen; 0 if it was not.
         copied: How many commands of the last page were copied.
@@ -80,6 +81,7 @@ class TourStep:
     number: int
     phase: Phase = Phase.ASKS
     receiver: str = ""
+    draft: str = ""
     message: Task | None = None
     asked_at: float = 0.0
     copied: int = 0
@@ -207,6 +209,8 @@ class Tour:
             if step.receiver:
                 step.phase = Phase.RUNS
                 self._write(_other(step.receiver), step.receiver, tr(MEANWHILE))
+        if (session := self._session(step.receiver)) is not None:
+            step.draft = session.reading().draft or step.draft
         delivered = step.message is not None and (_taken(step.message) or step.message.state.final)
         if step.phase is Phase.RUNS and delivered:
             step.phase = Phase.DONE
@@ -251,6 +255,11 @@ class Tour:
     def _has_draft(self, part: str) -> bool:
         session = self._session(part)
         return session is not None and bool(session.reading().draft)
+
+    def _was_sent(self, step: TourStep) -> bool:
+        """Whether the draft was sent and not cleared: the agent shows what it was sent."""
+        session, begun = self._session(step.receiver), step.draft.strip()[:8]
+        return session is not None and any(begun in row for row in session.terminal.screen.display)
 
     def _write(self, sender: str, receiver: str, text: str) -> None:
         """Send a message as if it had been written in the sender's pane."""
@@ -440,7 +449,10 @@ class Tour:
     def _hold(self, step: TourStep) -> TourPage:
         title = tr("Type while a message comes")
         if step.phase is Phase.DONE:
-            about: Runs = [(tr("Your line went first, and the message right after it."), _STRONG)]
+            if self._was_sent(step):
+                about: Runs = [(tr("Your line went first, and the message right after it."), _STRONG)]
+            else:
+                about = [(tr("Your draft was gone, so the message came."), _STRONG)]
             why = tr("A message is typed only into an empty composer. What you write there is never touched.")
             return TourPage(title, [about], why, self._doing(NEXT))
         if step.phase is Phase.RUNS:
