@@ -321,4 +321,4 @@ def test_only_the_application_answers() -> None:
         for path in package.rglob("*.py")
         if "answer_dialog" in path.read_text(encoding="utf-8")
     }
-    assert callers <= {"agents", "host", "screens", "widgets", "app.py"}
+    assert callers <= {"agents", "host", "ui", "widgets"}

@@ -154,6 +154,15 @@ async def test_notices_are_shown_as_plain_text(level):
         assert app.screen.query("Toast").first().region.y < 10, "away from the composers at the bottom"
 
 
+async def test_a_notice_calls_agents_by_their_names():
+    host = three_agents()
+    host.add(AgentSpec("claude", name="ben"))
+    async with running(host) as (app, _pilot):
+        ben = next(agent_id for agent_id, label in app.labels().items() if label == "ben")
+        host.events.publish(Notice(f"watch over {ben}: gave up: no progress", "warning", ben))
+        await until(lambda: app.main.status_bar.notice == "watch over ben: gave up: no progress")
+
+
 async def test_mention_shows_its_delivery_in_the_title_of_its_pane():
     host = three_agents()
     async with running(host) as (app, pilot):

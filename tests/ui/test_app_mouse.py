@@ -212,7 +212,7 @@ async def test_hints_of_the_status_bar_are_buttons():
     async with running(host, size=(160, 40)) as (app, pilot):
         await click(app, pilot, "message", row=39)
         assert isinstance(app.screen, Composer)
-        await click(app, pilot, "keep as draft")
+        await click(app, pilot, "Esc close")
         await click(app, pilot, "interrupt", row=39)
         assert isinstance(app.screen, InterruptDialog)
         await click(app, pilot, "Interrupt", row=find(app, "Cancel")[1])

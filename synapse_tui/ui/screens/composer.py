@@ -482,8 +482,9 @@ class Composer(Form[str]):
         if field.has_focus:
             adds = field.value or self.query_one("#recipients", OptionList).highlighted is not None
             enter = Hint("Enter", tr("add") if adds else tr("next field"), "take")
+        leave = tr("keep as draft") if self.query_one("#text", TextArea).text else tr("close")
         keys = (
-            *(enter, Hint("Esc", "keep as draft", "leave")),
+            *(enter, Hint("Esc", leave, "leave")),
             *(Hint("@", "file", "file"), Hint("^T", "template", "template")),
             *(Hint("Shift+Enter", "new line", "new_line"), Hint("Tab", "next field", "app.focus_next")),
         )
@@ -547,6 +548,7 @@ class Composer(Form[str]):
         view.highlighted = 0 if rows and (field.value or not self._to) else None
         self._show_keys()
 
+    @on(TextArea.Changed, "#text")
     def _show_keys(self) -> None:
         if not self.busy:
             self._subtitle("")

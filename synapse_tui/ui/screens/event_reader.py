@@ -30,7 +30,7 @@ from synapse_tui.core.events import (
 from synapse_tui.core.model import AgentState
 from synapse_tui.system.language import tr
 from synapse_tui.widgets.text import plural
-from synapse_tui.widgets.views import in_words
+from synapse_tui.widgets.views import in_words, with_names
 
 from .agents import WatchView
 from .answers import Answers
@@ -240,7 +240,8 @@ class EventReader:
     @_read.register
     def _noticed(self, event: Notice) -> Pending:
         ends = "dialog" if event.dialog else "closed" if event.closed else ""
-        self._app.notice(event.text, event.level, about=(ends, event.agent_id) if ends else None)
+        text = with_names(event.text, self._app.labels())
+        self._app.notice(text, event.level, about=(ends, event.agent_id) if ends else None)
         return None
 
     # External agents
