@@ -311,7 +311,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "tabs",
                 "Look",
                 "At the start, panes are laid out as {}",
-                "Layout of the panes at the start.",
+                "Layout of the panes at the start; the tour begins with columns.",
                 LAYOUTS,
             ),
             Setting(

@@ -164,6 +164,9 @@ async def test_a_person_takes_a_lock_from_an_agent_after_a_question() -> None:
         await until(lambda: "locked by you for 5 minutes; codex held it" in app.main.status_bar.notice)
         await until(lambda: "you" in panel(app))
         assert [lock.agent_id for lock in await host.safety.locks()] == ["user"]
+        app.main.enter_locks()
+        await pilot.press("enter")
+        await until(lambda: "Renew (t)" in text_of(app))
 
 
 async def test_locks_are_not_enforced_until_a_hook_was_heard() -> None:

@@ -214,6 +214,8 @@ class FileDialog(Dialog[str]):
         width = self.query_one(".body").content_size.width - 1
         held = self._held()
         self.query_one("#release_lock", Button).display = held is not None
+        mine = held is not None and held.agent_id == USER.sender_id
+        self.query_one("#take_lock", Button).label = tr("Renew (t)") if mine else tr("Lock it myself (t)")
         if width > 0:
             now = self._now()
             parts = [lock_text(held, self._labels, now), Content("\n\n"), self._history(width, now)]
