@@ -63,7 +63,7 @@ REASONS = (
     "worktrees/setup.py",
 )
 """Where the sentences are written that become reasons and notices."""
-FAULTS = ("settings/", "ui/keymap.py")
+FAULTS = ("settings/",)
 """Where a `ValueError` says what is wrong with a value of a setting, after its name."""
 UNSAID = (
     "tools/a2a.py",
@@ -387,8 +387,8 @@ def tables() -> Iterator[str]:
     """Return the texts of the tables that are read at run time."""
     from synapse_tui.cli.group import TOPICS
     from synapse_tui.doctor.report import Outcome
+    from synapse_tui.settings.actions import ACTIONS, BOARD_KEYS, GROUPS, PLACES
     from synapse_tui.settings.schema import AREAS, SCHEMA, own_text
-    from synapse_tui.ui.actions import ACTIONS, BOARD_KEYS, GROUPS, PLACES
     from tests.profiles import shipped
 
     for action in ACTIONS:

@@ -343,12 +343,12 @@ def attach_terminal(
             passed_on = True  # the terminal is as that version used it, so that no typed key is lost
             connection = _existing(place)
         if ended.why == "lost":
-            from synapse_tui.ui.driver.outer import restore_terminal
+            from synapse_tui.driver.outer import restore_terminal
 
             restore_terminal(sys.stdout.fileno())
     finally:
         if passed_on:
-            from synapse_tui.ui.driver.tty import forget_input, set_attributes
+            from synapse_tui.driver.tty import forget_input, set_attributes
 
             forget_input(sys.stdin.fileno())
             set_attributes(sys.stdin.fileno(), before)
@@ -364,7 +364,7 @@ class SilentHost:
     """
 
     def __init__(self, descriptor: int, keys: Line) -> None:
-        from synapse_tui.ui.driver.tokenizer import Tokenizer
+        from synapse_tui.driver.tokenizer import Tokenizer
 
         self._descriptor = descriptor
         self._way = str(keys.get("way", ""))
@@ -374,15 +374,15 @@ class SilentHost:
         self._names: tuple[str, ...] = ()
 
     def show(self) -> None:
-        from synapse_tui.ui.driver.outer import show_line
+        from synapse_tui.driver.outer import show_line
 
         way = f"{self._way}, " if self._way else ""
         show_line(self._descriptor, tr(f"the host of this session does not answer; leave it: {way}Ctrl+C"))
 
     def take(self, data: bytes) -> bool:
         """Take input of the terminal; return whether it has a key that leaves."""
-        from synapse_tui.ui.driver.input_events import textual_name
-        from synapse_tui.ui.driver.tokenizer import KeyToken, TextToken
+        from synapse_tui.driver.input_events import textual_name
+        from synapse_tui.driver.tokenizer import KeyToken, TextToken
 
         self.show()
         for token in self._tokenizer.feed(data):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 from synapse_tui import __version__
 from synapse_tui.core.errors import SessionError, SynapseError
+from synapse_tui.driver import LinkOptions, TerminalLink
 from synapse_tui.sessions.wire import (
     VERSION,
     Line,
@@ -21,7 +22,6 @@ from synapse_tui.sessions.wire import (
     peer_uid,
     receive,
 )
-from synapse_tui.ui.driver import LinkOptions, TerminalLink
 
 log = logging.getLogger(__name__)
 

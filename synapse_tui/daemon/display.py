@@ -15,13 +15,13 @@ from typing import Any
 from synapse_tui.core.errors import SynapseError
 from synapse_tui.core.model import AgentSpec
 from synapse_tui.daemon.recording.asciicast import ScreenRecorder
+from synapse_tui.driver import DriverOptions, TerminalLink, driver_class
+from synapse_tui.driver.synapse_driver import DETACHED_SIZE, Tap, smallest
 from synapse_tui.host.host import Host
+from synapse_tui.settings.keymap import textual_key
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.paths import own_command
 from synapse_tui.ui.app import SynapseApp, read_keymap
-from synapse_tui.ui.driver import DriverOptions, TerminalLink, driver_class
-from synapse_tui.ui.driver.synapse_driver import DETACHED_SIZE, Tap, smallest
-from synapse_tui.ui.keymap import textual_key
 from synapse_tui.ui.screens.main import restore_view, view_state
 from synapse_tui.ui.screens.questions import RestoreOffer
 from synapse_tui.ui.screens.shell import SessionControls

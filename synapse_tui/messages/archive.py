@@ -19,16 +19,16 @@ from synapse_tui.database.backend import READS, Alive
 from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import BUSY, Location
 from synapse_tui.database.tables import ChangeRow, TaskRow
-from synapse_tui.messages.database import (
+
+from .database import (
     cancel_undelivered,
     dialect_of,
     open_history,
     read_undelivered,
     remove_ended,
 )
-from synapse_tui.messages.records import Change, Page, Record, TaskQuery, Undelivered, said_once
-from synapse_tui.messages.rows import change_of, task_of
-
+from .records import Change, Page, Record, TaskQuery, Undelivered, said_once
+from .rows import change_of, task_of
 from .search import terms_of
 
 SHORTEST_PREFIX = 4

@@ -33,7 +33,6 @@ from synapse_tui.database.tables import (
     TaskRow,
     WatchRow,
 )
-from synapse_tui.messages.reasons import Reason
 
 from .conversations import (
     CONVERSATIONS,
@@ -49,6 +48,7 @@ from .conversations import (
 from .conversations import (
     entry_of as conversation_entry_of,
 )
+from .reasons import Reason
 from .records import (
     Addressee,
     AgentKey,

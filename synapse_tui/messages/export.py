@@ -12,7 +12,8 @@ from typing import Any, TextIO
 
 from synapse_tui.core.content import plain
 from synapse_tui.core.model import Task
-from synapse_tui.messages.records import Record
+
+from .records import Record
 
 FORMATS = ("json", "jsonl", "csv", "md")
 _COLUMNS = (

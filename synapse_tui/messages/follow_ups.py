@@ -12,9 +12,10 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from synapse_tui.core.model import DeliveryState, ReplyState, Task, TaskState
-from synapse_tui.messages.outbox import BEING_TYPED, Outbox
-from synapse_tui.messages.reasons import Reason
-from synapse_tui.messages.tasks import TaskStore, is_asked, question_of
+
+from .outbox import BEING_TYPED, Outbox
+from .reasons import Reason
+from .tasks import TaskStore, is_asked, question_of
 
 
 class WatchKeeper(Protocol):

@@ -18,11 +18,12 @@ from synapse_tui.core.model import (
     TaskState,
     check_priority,
 )
-from synapse_tui.messages.reasons import Reason
-from synapse_tui.messages.records import Restored
-from synapse_tui.messages.tasks import TaskStore, conversation, is_asked
-from synapse_tui.messages.text import check_size
 from synapse_tui.system.dataclass import dataclass
+
+from .reasons import Reason
+from .records import Restored
+from .tasks import TaskStore, conversation, is_asked
+from .text import check_size
 
 MAX_WAITING = 1000
 MAX_WAITING_BYTES = 64_000_000

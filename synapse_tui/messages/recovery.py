@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from synapse_tui.core.model import DeliveryState, Parked, TaskState
-from synapse_tui.messages.reasons import Reason
 from synapse_tui.system.dataclass import dataclass
+
+from .reasons import Reason
 
 NOBODY = ""
 """Owner of messages whose agent was closed while its host continues."""

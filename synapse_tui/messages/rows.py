@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from synapse_tui.core.content import Artifact, artifact_from_json, message_from_json, to_json
 from synapse_tui.core.model import DeliveryState, OutboxEntry, Parked, ReplyState, Sender, Task, TaskState
-from synapse_tui.messages.records import Addressee, Change, OutboxPlace, SavedTask, Undelivered
-from synapse_tui.messages.recovery import DeliveryStatus, after_end, parked_by
+
+from .records import Addressee, Change, OutboxPlace, SavedTask, Undelivered
+from .recovery import DeliveryStatus, after_end, parked_by
 
 if TYPE_CHECKING:
     from synapse_tui.database.tables import ChangeRow, OutboxRow, TaskRow

@@ -17,8 +17,9 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from synapse_tui.database.naming import Naming
-from synapse_tui.messages.records import Page, TaskQuery
-from synapse_tui.messages.search import (
+
+from .records import Page, TaskQuery
+from .search import (
     MOST,
     SHORTEST,
     Count,

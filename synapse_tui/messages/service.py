@@ -20,9 +20,11 @@ from synapse_tui.core.model import (
     Task,
     TaskState,
 )
-from synapse_tui.messages.outbox import Outbox
-from synapse_tui.messages.reasons import Reason
-from synapse_tui.messages.tasks import (
+
+from .outbox import Outbox
+from .reasons import Reason
+from .rows import sound
+from .tasks import (
     GIVEN,
     UNWANTED,
     Purpose,
@@ -32,8 +34,6 @@ from synapse_tui.messages.tasks import (
     is_asked,
     shortened,
 )
-
-from .rows import sound
 from .text import check_size
 
 MAX_WAITERS = 100

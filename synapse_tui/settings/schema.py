@@ -126,13 +126,13 @@ def _hours(value: object) -> str:
 
 
 def _leader(value: object) -> str:
-    from synapse_tui.ui.keymap import read_leader  # noqa: PLC0415 - rarely needed
+    from .keymap import read_leader  # noqa: PLC0415 - rarely needed
 
     return read_leader(value)
 
 
 def _bindings(value: object) -> dict[str, list[str]]:
-    from synapse_tui.ui.keymap import read_bindings  # noqa: PLC0415 - rarely needed
+    from .keymap import read_bindings  # noqa: PLC0415 - rarely needed
 
     return read_bindings(value)
 

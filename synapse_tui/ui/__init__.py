@@ -1,1 +1,1 @@
-"""The Textual application: screens, keys, themes and its driver; its widgets are in `synapse_tui.widgets`."""
+"""The Textual application: screens, themes, and what leads them; its widgets are in `synapse_tui.widgets`."""

@@ -20,11 +20,13 @@ from textual.widgets import Input
 
 from synapse_tui.core.events import Event, SettingsChanged
 from synapse_tui.core.model import DEMO_AGENTS, AgentSpec
+from synapse_tui.driver.input_events import OuterTerminalChanged, TerminalText, TerminalTooLarge
+from synapse_tui.driver.link import TerminalLink
+from synapse_tui.driver.synapse_driver import SynapseDriver
+from synapse_tui.messages.mention import MentionInterceptor
+from synapse_tui.settings.keymap import Keymap
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
-from synapse_tui.ui.driver.input_events import OuterTerminalChanged, TerminalText, TerminalTooLarge
-from synapse_tui.ui.driver.link import TerminalLink
-from synapse_tui.ui.driver.synapse_driver import SynapseDriver
 from synapse_tui.ui.screens.agents import AgentActions
 from synapse_tui.ui.screens.answers import Answers
 from synapse_tui.ui.screens.appearance import Appearance
@@ -62,8 +64,6 @@ from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import plural
 from synapse_tui.widgets.tour import TourKeys
 
-from .keymap import Keymap
-from .mention import MentionInterceptor
 from .themes import variable_defaults
 
 if TYPE_CHECKING:

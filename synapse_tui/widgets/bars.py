@@ -11,9 +11,9 @@ from textual.timer import Timer
 
 from synapse_tui.core.model import AgentState
 from synapse_tui.core.wording import since
+from synapse_tui.settings.actions import ARRANGING
+from synapse_tui.settings.keymap import Keymap, key_label, leader_label
 from synapse_tui.system.language import tr
-from synapse_tui.ui.actions import ARRANGING
-from synapse_tui.ui.keymap import Keymap, key_label, leader_label
 
 from .fit import Hint, Piece, distinct, shorten, width_of
 from .segment_bar import SegmentBar

@@ -13,8 +13,8 @@ from textual.geometry import Offset, Region
 from textual.timer import Timer
 
 from synapse_tui.core.model import AgentState
+from synapse_tui.settings.actions import BOARD_KEYS, PLACES, Place
 from synapse_tui.system.language import tr
-from synapse_tui.ui.actions import BOARD_KEYS, PLACES, Place
 
 from .agent_rows import Line
 from .board_drawing import (

@@ -23,9 +23,9 @@ from textual.widgets import TextArea
 
 from synapse_tui.core.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.messages.conversations import ConversationEntry
+from synapse_tui.settings.actions import PLACES, Place
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
-from synapse_tui.ui.actions import PLACES, Place
 
 from .error_handling import FaultTolerant
 from .fit import Piece, shorten, width_of

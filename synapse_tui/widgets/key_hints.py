@@ -16,10 +16,10 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from synapse_tui.core.model import Task
+from synapse_tui.settings.actions import GROUPS, Action, Place
+from synapse_tui.settings.keymap import Keymap, leader_label
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
-from synapse_tui.ui.actions import GROUPS, Action, Place
-from synapse_tui.ui.keymap import Keymap, leader_label
 
 from .error_handling import FaultTolerant
 from .fit import Hint, pad

@@ -10,9 +10,9 @@ from textual.strip import Strip
 
 from synapse_tui.core.addresses import Address
 from synapse_tui.core.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY
+from synapse_tui.messages.mention import MentionView
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
-from synapse_tui.ui.mention import MentionView
 
 from .fit import Hint, Piece, fill, hint_row, pad, shorten
 from .segment_bar import PaneOverlay

@@ -16,9 +16,9 @@ from textual.widget import Widget
 
 from synapse_tui.core.model import ExitStatus
 from synapse_tui.core.wording import since
+from synapse_tui.settings.actions import PLACES, Place
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
-from synapse_tui.ui.actions import PLACES, Place
 
 from .answer_card import AnswerView
 from .error_handling import FaultTolerant

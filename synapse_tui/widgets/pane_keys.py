@@ -9,8 +9,8 @@ from textual import events
 from textual.keys import _character_to_key
 from textual.timer import Timer
 
+from synapse_tui.messages.mention import MARKS, Intercepted, MentionInterceptor, Pasted
 from synapse_tui.terminal.input import KeyEvent, encode_input, encode_paste
-from synapse_tui.ui.mention import MARKS, Intercepted, MentionInterceptor, Pasted
 
 from .scroll_mode import ScrollMode, ScrollOutcome
 

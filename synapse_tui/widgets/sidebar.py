@@ -23,10 +23,10 @@ from textual.widgets.option_list import Option
 
 from synapse_tui.core.model import DeliveryState, Task
 from synapse_tui.core.wording import since
+from synapse_tui.settings.actions import PLACES, Place
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
 from synapse_tui.system.paths import tilde
-from synapse_tui.ui.actions import PLACES, Place
 
 from .agent_rows import counts, tall_row
 from .board_model import BoardRow, doing

@@ -20,8 +20,7 @@ from textual.binding import Binding
 from textual.widgets import Input, Static
 
 from synapse_tui.core.errors import TerminalUnfit
-from synapse_tui.terminal.input import KeyEvent
-from synapse_tui.ui.driver import (
+from synapse_tui.driver import (
     DriverOptions,
     SynapseDriver,
     TerminalKey,
@@ -29,9 +28,10 @@ from synapse_tui.ui.driver import (
     driver_class,
     restore_terminal,
 )
-from synapse_tui.ui.driver.link import LinkListener, LinkOptions, TerminalLink
-from synapse_tui.ui.driver.outer import UNDO_ALL
-from synapse_tui.ui.driver.tty import MAX_CELLS, MAX_COLUMNS, MAX_LINES
+from synapse_tui.driver.link import LinkListener, LinkOptions, TerminalLink
+from synapse_tui.driver.outer import UNDO_ALL
+from synapse_tui.driver.tty import MAX_CELLS, MAX_COLUMNS, MAX_LINES
+from synapse_tui.terminal.input import KeyEvent
 from tests.integration.driver_terminal import KITTY_ANSWERS, XTERM_ANSWERS, OuterEnd
 
 XTERM = {"TERM": "xterm-256color"}

@@ -14,12 +14,12 @@ from textual.widgets import OptionList, Static, TextArea
 
 from synapse_tui.core.errors import AgentNotFound
 from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState, ExitStatus
+from synapse_tui.driver import TerminalKey, TerminalText
+from synapse_tui.driver.tokenizer import KeyToken, TextToken, Tokenizer
 from synapse_tui.host.routing import Receipt
-from synapse_tui.ui.actions import GROUPS
+from synapse_tui.settings.actions import GROUPS
+from synapse_tui.settings.keymap import Keymap, read_bindings
 from synapse_tui.ui.app import SynapseApp
-from synapse_tui.ui.driver import TerminalKey, TerminalText
-from synapse_tui.ui.driver.tokenizer import KeyToken, TextToken, Tokenizer
-from synapse_tui.ui.keymap import Keymap, read_bindings
 from synapse_tui.ui.screens.application import help_text
 from synapse_tui.ui.screens.composer import Chips, Composer
 from synapse_tui.ui.screens.dialog import Confirm, Report

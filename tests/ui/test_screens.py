@@ -11,8 +11,8 @@ import pytest
 
 from synapse_tui.core.errors import SynapseError
 from synapse_tui.core.model import AgentSpec, DeliveryState
+from synapse_tui.settings.actions import ACTIONS
 from synapse_tui.system.trust import UntrustedFile
-from synapse_tui.ui.actions import ACTIONS
 from synapse_tui.ui.screens.composer import recipients
 from synapse_tui.ui.screens.questions import TrustQuestion
 from synapse_tui.widgets.option_lists import Choices, Menu

@@ -11,12 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.keys import _character_to_key
 
-from synapse_tui.terminal.events import Modes
-from synapse_tui.terminal.input import KeyEvent, encode_key
-from synapse_tui.ui.actions import ACTIONS, BOARD_KEYS, DIGITS, GROUPS, PLACES
-from synapse_tui.ui.driver.input_events import textual_name
-from synapse_tui.ui.driver.tokenizer import decode_key
-from synapse_tui.ui.keymap import (
+from synapse_tui.driver.input_events import textual_name
+from synapse_tui.driver.tokenizer import decode_key
+from synapse_tui.settings.actions import ACTIONS, BOARD_KEYS, DIGITS, GROUPS, PLACES
+from synapse_tui.settings.keymap import (
     Keymap,
     key_label,
     leader_label,
@@ -25,6 +23,8 @@ from synapse_tui.ui.keymap import (
     read_leader,
     textual_key,
 )
+from synapse_tui.terminal.events import Modes
+from synapse_tui.terminal.input import KeyEvent, encode_key
 from synapse_tui.ui.screens.keyboard import KeyRole, Leader
 
 _KITTY = {"pageup": "page_up", "pagedown": "page_down"}

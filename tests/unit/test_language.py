@@ -34,13 +34,13 @@ from synapse_tui.messages.records import Change
 from synapse_tui.sessions.client import Ended
 from synapse_tui.sessions.places import SessionPlace
 from synapse_tui.sessions.registry import Registry, RegistryEntry
+from synapse_tui.settings.actions import GROUPS
 from synapse_tui.settings.files import SettingEntry, survey
+from synapse_tui.settings.keymap import Keymap
 from synapse_tui.settings.schema import SCHEMA, words_for
 from synapse_tui.system import language
 from synapse_tui.system.language import Catalogue, breakable, parts_of
 from synapse_tui.terminal import Terminal
-from synapse_tui.ui.actions import GROUPS
-from synapse_tui.ui.keymap import Keymap
 from synapse_tui.ui.screens.application import help_text
 from synapse_tui.ui.screens.messages import timeline_text
 from synapse_tui.ui.screens.new_agent import profile_row

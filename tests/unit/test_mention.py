@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapse_tui.core.addresses import Address, agent_id_for
+from synapse_tui.messages.mention import Intercepted, Mention, MentionInterceptor, MentionView, Pasted
 from synapse_tui.terminal.input import KeyEvent
-from synapse_tui.ui.mention import Intercepted, Mention, MentionInterceptor, MentionView, Pasted
 
 
 def agent(

@@ -7,7 +7,7 @@ from datetime import time
 
 import pytest
 
-from synapse_tui.ui.driver.synapse_driver import can_notify, notification
+from synapse_tui.driver.synapse_driver import can_notify, notification
 from synapse_tui.ui.screens.attention import GAP_SECONDS, LONGEST_GAP, Attention, is_quiet
 
 XTERM = {"TERM": "xterm-256color"}

@@ -6,8 +6,8 @@ import pytest
 from textual.geometry import Offset, Size
 
 from synapse_tui.core.addresses import Address
+from synapse_tui.messages.mention import MentionInterceptor
 from synapse_tui.terminal.input import KeyEvent
-from synapse_tui.ui.mention import MentionInterceptor
 from synapse_tui.widgets.mention_overlay import MentionOverlay
 from tests.work import work
 

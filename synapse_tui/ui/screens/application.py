@@ -12,9 +12,9 @@ from textual.content import Content
 from textual.widgets import Button, Static
 
 from synapse_tui.core.model import AgentSpec, AgentState
+from synapse_tui.settings.actions import GROUPS, Action, Place
+from synapse_tui.settings.keymap import Keymap, key_label, leader_label
 from synapse_tui.system.language import english, tr
-from synapse_tui.ui.actions import GROUPS, Action, Place
-from synapse_tui.ui.keymap import Keymap, key_label, leader_label
 from synapse_tui.widgets.fit import pad
 from synapse_tui.widgets.key_hints import place_of
 from synapse_tui.widgets.states import state_mark

@@ -23,10 +23,10 @@ from textual.widgets.option_list import Option
 from synapse_tui.core.errors import InvalidValue
 from synapse_tui.core.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY, AgentState
 from synapse_tui.core.wording import since
+from synapse_tui.settings.actions import PLACES, Place
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.files import read_regular
 from synapse_tui.system.language import tr
-from synapse_tui.ui.actions import PLACES, Place
 from synapse_tui.widgets.fit import Hint, Piece, distinct, line, pad, shorten, width_of
 from synapse_tui.widgets.option_lists import Choices
 from synapse_tui.widgets.segment_bar import HintBar, SegmentBar

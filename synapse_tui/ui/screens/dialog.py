@@ -26,10 +26,10 @@ from textual.widgets.button import ButtonVariant
 from textual.widgets.option_list import Option
 
 from synapse_tui.core.errors import SynapseError
+from synapse_tui.settings.actions import Place
+from synapse_tui.settings.keymap import textual_key
 from synapse_tui.system.language import tr
 from synapse_tui.system.paths import with_tilde
-from synapse_tui.ui.actions import Place
-from synapse_tui.ui.keymap import textual_key
 from synapse_tui.widgets.error_handling import FaultTolerant, Reporter
 from synapse_tui.widgets.option_lists import Check, Choices, Menu
 from synapse_tui.widgets.painting import DimScreen, WholeCompositor

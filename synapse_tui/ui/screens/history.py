@@ -25,9 +25,9 @@ from synapse_tui.core.wording import moment, since
 from synapse_tui.messages.export import FORMATS
 from synapse_tui.messages.records import Page, Record, Story, TaskQuery
 from synapse_tui.messages.search import terms_of
+from synapse_tui.settings.actions import PLACES, Place
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
-from synapse_tui.ui.actions import PLACES, Place
 from synapse_tui.widgets.fit import pad
 from synapse_tui.widgets.history_list import HistoryList
 from synapse_tui.widgets.option_lists import SearchInput

@@ -16,9 +16,9 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from synapse_tui.core.model import AgentState, Task, TaskState
+from synapse_tui.settings.actions import PLACES, Place
+from synapse_tui.settings.keymap import Keymap
 from synapse_tui.system.language import tr
-from synapse_tui.ui.actions import PLACES, Place
-from synapse_tui.ui.keymap import Keymap
 from synapse_tui.widgets.bars import StatusBar, TabBar
 from synapse_tui.widgets.board import Board
 from synapse_tui.widgets.conversation import ConversationModel, ConversationPane, ConversationView

@@ -14,10 +14,10 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from synapse_tui.core.model import THEMES, DeliveryState
+from synapse_tui.settings.keymap import Keymap, key_label, leader_label
 from synapse_tui.settings.schema import words_for
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import english, tr
-from synapse_tui.ui.keymap import Keymap, key_label, leader_label
 from synapse_tui.widgets.deck import layout_name
 from synapse_tui.widgets.fit import shorten
 from synapse_tui.widgets.layout import LAYOUTS

@@ -9,8 +9,8 @@ from textual.app import ComposeResult
 from textual.widgets import Input
 
 from synapse_tui.core.errors import ConfigError
+from synapse_tui.settings.actions import ARRANGING
 from synapse_tui.system.language import tr
-from synapse_tui.ui.actions import ARRANGING
 from synapse_tui.widgets.deck import CUSTOM, layout_name
 from synapse_tui.widgets.layout import (
     DIRECTIONS,

@@ -14,10 +14,10 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from synapse_tui.core.errors import SynapseError
+from synapse_tui.settings.actions import OF_AGENT
+from synapse_tui.settings.keymap import Keymap
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
-from synapse_tui.ui.actions import OF_AGENT
-from synapse_tui.ui.keymap import Keymap
 from synapse_tui.widgets.bars import Level
 from synapse_tui.widgets.error_handling import ErrorGate, FaultTolerant
 from synapse_tui.widgets.pane import Pane
