@@ -17,9 +17,9 @@ import click
 
 from synapse_tui.core.addresses import ALL, fold, parse_agent_id
 from synapse_tui.core.errors import AddressError, AgentExited, AgentNotFound, HistoryError, InvalidValue
+from synapse_tui.core.locks import ChangeType, FileKeys, Holder, Lock, Modification, ModificationQuery
 from synapse_tui.core.model import USER
 from synapse_tui.core.wording import moment, since
-from synapse_tui.hooks.locks import ChangeType, FileKeys, Holder, Lock, Modification, ModificationQuery
 from synapse_tui.system.files import write_advice
 from synapse_tui.system.paths import make_project_folder
 

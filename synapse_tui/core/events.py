@@ -9,9 +9,9 @@ import logging
 from collections.abc import Callable
 from typing import Literal
 
-from synapse_tui.hooks.locks import Modification
 from synapse_tui.system.dataclass import dataclass
 
+from .locks import Modification
 from .model import ExitStatus, StateReport, Task
 
 log = logging.getLogger(__name__)

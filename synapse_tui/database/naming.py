@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from synapse_tui.hooks.locks import FileKeys
+from synapse_tui.core.locks import FileKeys
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.files import read_regular
 

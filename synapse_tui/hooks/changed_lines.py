@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from synapse_tui.core.locks import ChangeType
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.files import read_regular
-
-from .locks import ChangeType
 
 MAX_LINES = 5_000  # longer texts are not compared by line, which would take seconds
 MAX_RANGES = 50  # more ranges are merged into one

@@ -15,10 +15,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from synapse_tui.core.locks import ChangeType
 from synapse_tui.system.dataclass import dataclass
 
 from .changed_lines import lines_of_hunks, lines_of_unified
-from .locks import ChangeType
 
 
 class Dialect(StrEnum):

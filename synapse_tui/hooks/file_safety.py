@@ -28,6 +28,7 @@ from synapse_tui.core.events import (
     LocksChanged,
     Notice,
 )
+from synapse_tui.core.locks import FileKeys, Holder, Lock, Modification, ModificationQuery, lockless
 from synapse_tui.core.model import USER, AgentState
 from synapse_tui.database.location import location_of
 from synapse_tui.hooks import Dialect, HookEvent, HookKind, read_event
@@ -42,7 +43,6 @@ from .dialects import context_answer, denial_answer, takes_context
 from .handler import HookHandler, LockStore, Writer, writer_of
 from .install import Consent, HookConsent
 from .launch import NO_HOOKS, LaunchHooks, prepare, trusted_hashes
-from .locks import FileKeys, Holder, Lock, Modification, ModificationQuery, lockless
 
 log = logging.getLogger(__name__)
 

@@ -21,13 +21,7 @@ from sqlmodel import JSON, Column, Field, Session, SQLModel, col, delete, func, 
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from synapse_tui.core.errors import HistoryError
-from synapse_tui.database.backend import Alive
-from synapse_tui.database.connect import backend_of
-from synapse_tui.database.location import BUSY, Location
-from synapse_tui.database.naming import FileNaming
-from synapse_tui.database.schema import SharedFile, Step
-
-from .locks import (
+from synapse_tui.core.locks import (
     LEASE,
     ChangeType,
     Holder,
@@ -38,6 +32,11 @@ from .locks import (
     local_task,
     read_time,
 )
+from synapse_tui.database.backend import Alive
+from synapse_tui.database.connect import backend_of
+from synapse_tui.database.location import BUSY, Location
+from synapse_tui.database.naming import FileNaming
+from synapse_tui.database.schema import SharedFile, Step
 
 if TYPE_CHECKING:
     from sqlalchemy import Dialect

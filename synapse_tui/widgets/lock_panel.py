@@ -17,8 +17,8 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from synapse_tui.core.errors import HistoryError
+from synapse_tui.core.locks import Lock
 from synapse_tui.core.wording import since
-from synapse_tui.hooks.locks import Lock
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
 

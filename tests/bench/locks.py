@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from synapse_tui.core.locks import ChangeType, Holder, Modification
 from synapse_tui.hooks.lock_database import LockDatabase
-from synapse_tui.hooks.locks import ChangeType, Holder, Modification
 from synapse_tui.system.process_times import is_alive, process_name
 
 PAUSE = 0.002

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from synapse_tui.core.locks import ChangeType, Holder, Modification
 from synapse_tui.database.location import TeamDatabase
 from synapse_tui.hooks.lock_database import LockDatabase
-from synapse_tui.hooks.locks import ChangeType, Holder, Modification
 
 CLAUDE = "synapse-claude-8100"
 REMOTE = "git@github.com:Team/App.git"

@@ -17,12 +17,12 @@ import pytest
 
 import synapse_tui.hooks.client as client_module
 from synapse_tui.core.events import Event, EventBus, FileChanged, LocksChanged
+from synapse_tui.core.locks import FileKeys, Lock, Modification
 from synapse_tui.hooks import Dialect, HookKind, read_event
 from synapse_tui.hooks import handler as handler_module
 from synapse_tui.hooks.file_safety import HookServer
 from synapse_tui.hooks.handler import HookHandler, LockStore, Writer
 from synapse_tui.hooks.launch import opencode_plugin, prepare
-from synapse_tui.hooks.locks import FileKeys, Lock, Modification
 from synapse_tui.system.process_times import process_name
 from tests.worktree_kit import make_repository
 
@@ -166,7 +166,7 @@ async def test_what_frees_a_turns_locks_never_meets_those_of_the_next(
 
 
 async def test_a_lock_that_the_agent_asked_for_by_itself_outlives_the_turn(rig: Rig) -> None:
-    from synapse_tui.hooks.locks import Holder
+    from synapse_tui.core.locks import Holder
 
     own = Holder(CLAUDE.agent_id, process=ALIVE)
     await rig.keeper.ask(lambda store: store.acquire_locks(["x"], own))

@@ -12,10 +12,10 @@ from contextlib import closing
 from pathlib import Path
 
 from synapse_tui.core.events import EventBus
+from synapse_tui.core.locks import ChangeType, Holder, Modification
 from synapse_tui.core.model import DeliveryState, MessageRequest, Sender, TaskState
 from synapse_tui.database.sqlite import open_engine
 from synapse_tui.hooks.lock_database import LockDatabase
-from synapse_tui.hooks.locks import ChangeType, Holder, Modification
 from synapse_tui.messages.archive import Archive
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.outbox import Outbox

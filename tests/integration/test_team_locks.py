@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.hooks.locks import ModificationQuery
+from synapse_tui.core.locks import ModificationQuery
 from tests.integration.team_kit import CLAUDE, Machine, checkout
 
 Make = Callable[..., Machine]

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.core.locks import Lock, ModificationQuery
 from synapse_tui.core.model import AgentState
 from synapse_tui.hooks import Dialect
 from synapse_tui.hooks.file_safety import Enforcement
 from synapse_tui.hooks.install import HookInstaller, place_of
-from synapse_tui.hooks.locks import Lock, ModificationQuery
 from synapse_tui.host.host import Host
 from synapse_tui.system.paths import UserPaths
 from synapse_tui.terminal.input import KeyEvent, encode_key

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from synapse_tui.core.errors import HistoryError
 from synapse_tui.core.events import EventBus, FileChanged, HooksChanged, LocksChanged
+from synapse_tui.core.locks import ChangeType, FileKeys, Lock, Modification, ModificationQuery
 from synapse_tui.core.model import USER
 from synapse_tui.hooks.install import Consent
-from synapse_tui.hooks.locks import ChangeType, FileKeys, Lock, Modification, ModificationQuery
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from synapse_tui.core.events import LocksChanged, SettingsChanged
+from synapse_tui.core.locks import ChangeType, Lock
 from synapse_tui.core.model import AgentSpec
 from synapse_tui.hooks.install import Consent
-from synapse_tui.hooks.locks import ChangeType, Lock
 from synapse_tui.ui.app import SynapseApp
 from tests.ui.app_kit import at_main, at_rest, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost

@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 from sqlalchemy import ScalarResult
 
 from synapse_tui.core.errors import HistoryError
-from synapse_tui.hooks.changed_lines import lines_of_texts
-from synapse_tui.hooks.lock_database import LockDatabase
-from synapse_tui.hooks.locks import (
+from synapse_tui.core.locks import (
     ChangeType,
     FileKeys,
     Holder,
     Modification,
     ModificationQuery,
 )
+from synapse_tui.hooks.changed_lines import lines_of_texts
+from synapse_tui.hooks.lock_database import LockDatabase
 from synapse_tui.messages.quick import held_locks
 
 CLAUDE = Holder("synapse-claude-8100", "task-1", "10:1")

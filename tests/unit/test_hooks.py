@@ -16,6 +16,7 @@ import pytest
 import synapse_tui.hooks.client as client_module
 from synapse_tui.agents.state import ASKS, HOOKED, WORKS
 from synapse_tui.core.errors import ConfigError
+from synapse_tui.core.locks import ChangeType
 from synapse_tui.hooks import (
     Dialect,
     FileWrite,
@@ -27,7 +28,6 @@ from synapse_tui.hooks import (
 )
 from synapse_tui.hooks.dialects import files_of_patch
 from synapse_tui.hooks.install import FILE, Consent, HookConsent, HookInstaller, HookStatus, place_of
-from synapse_tui.hooks.locks import ChangeType
 from tests.unit.agent_screens import CLAUDE_DIALOG, Screen, claude, osc
 
 CLIENT = [sys.executable, "-S", "-E", str(Path(client_module.__file__))]

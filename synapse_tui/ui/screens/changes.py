@@ -21,7 +21,7 @@ from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from synapse_tui.core.errors import HistoryError, SynapseError
-from synapse_tui.hooks.locks import ModificationQuery
+from synapse_tui.core.locks import ModificationQuery
 from synapse_tui.system.language import name_list, tr
 from synapse_tui.widgets.agent_rows import changed_columns
 from synapse_tui.widgets.fit import pad, shorten, width_of

@@ -13,10 +13,10 @@ from textual.content import Content
 from textual.widgets import Button, Static
 
 from synapse_tui.core.errors import HistoryError
+from synapse_tui.core.locks import ChangeType, Lock, Modification, ModificationQuery
 from synapse_tui.core.model import USER
 from synapse_tui.core.wording import YOU, moment, since
 from synapse_tui.hooks.install import Consent
-from synapse_tui.hooks.locks import ChangeType, Lock, Modification, ModificationQuery
 from synapse_tui.system.language import tr
 from synapse_tui.widgets.fit import shorten
 from synapse_tui.widgets.text import one_line

@@ -11,8 +11,9 @@ from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 
-from synapse_tui.core.wording import duration
 from synapse_tui.system.dataclass import dataclass
+
+from .wording import duration
 
 LEASE = timedelta(minutes=5)  # how long a lock is valid without renewal
 
