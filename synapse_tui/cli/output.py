@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from synapse_tui.core import content, errors
-from synapse_tui.system.language import join_rows, tr
+from synapse_tui.system.language import tr
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -313,7 +313,7 @@ def columns() -> int:
 
 def one_line(text: str, width: int = sys.maxsize) -> str:
     """Return text as one line of at most `width` cells, without control sequences."""
-    return cut(" ".join(join_rows(plain(text).splitlines()).split()), width)
+    return cut(" ".join(plain(text).split()), width)
 
 
 def cut(text: str, width: int) -> str:

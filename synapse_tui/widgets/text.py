@@ -31,14 +31,12 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u206
 
 _LOOKS = {"strong": "bold", "em": "italic", "heading": "bold"}
 _CODE = frozenset({"code_inline", "code_block", "fence"})
-_ROW_END = "\n"
 _MARKDOWN_CHARS = 1000  # characters of a Markdown text that are parsed; a line shows no more
 
 
 def one_line(text: str) -> str:
-    """Replace control characters and runs of white space with single spaces, and join the rows."""
-    rows = join_rows(text.splitlines()) if "\n" in text else text
-    return " ".join(_CONTROLS.sub(" ", rows).split())
+    """Replace control characters and runs of white space with single spaces."""
+    return " ".join(_CONTROLS.sub(" ", text).split())
 
 
 def printable(text: str) -> str:
@@ -58,16 +56,8 @@ def markdown_line(text: str, style: str, code: str) -> Sequence[tuple[str, str]]
     Underscores are not markup: agents mention `__init__` more often than they use them for emphasis.
     """
     runs: list[tuple[str, str]] = []
-    row_ends = False
     for words, look in _markdown_runs(_markdown().parse(printable(text[:_MARKDOWN_CHARS])), style, code):
-        if words == _ROW_END:
-            row_ends = True
-            continue
         joined = re.sub(r"\s+", " ", words)
-        if row_ends and joined and runs:
-            between = join_rows((runs[-1][0][-1:], joined[0]))[1:-1]  # nothing between wide characters
-            joined = f"{between}{joined}"
-        row_ends = False
         at_gap = not runs or runs[-1][0].endswith(" ")
         runs.append((joined.removeprefix(" ") if at_gap else joined, look))
     while runs and not runs[-1][0].strip():
@@ -100,7 +90,7 @@ def _markdown_runs(tokens: Sequence[Token], style: str, code: str) -> Iterator[t
 
 def _markdown_words(token: Token) -> str:
     if token.type in ("softbreak", "hardbreak"):
-        return _ROW_END
+        return " "
     if token.type == "list_item_open":
         return f"{token.info}. " if token.info else "• "
     return token.content or (token.markup if token.markup[:1] == "_" else "")
@@ -148,14 +138,16 @@ def last_words(answer: str) -> str:
 
 
 def answer_words(task: Task) -> str:
-    """Return what sums up a message's answer: what was written for the asker, or a turn's last words.
+    """Return what sums up an answer: what was written for the asker, or a turn's last words, unwrapped.
 
     What an external agent answers is no turn read from a screen.
     """
     if not task.artifacts:
         return ""
     words = artifact_words(task.artifacts[-1])
-    return words if task.replied or parse_agent_id(task.target) is None else last_words(words)
+    if task.replied or parse_agent_id(task.target) is None:
+        return words
+    return rewrapped(last_words(words), 0)
 
 
 def _is_tool(paragraph: str) -> bool:

@@ -17,6 +17,7 @@ import pytest
 from tests.integration.pty_harness import descriptors, until
 from tests.integration.server_kit import BODY, Connection, http
 from tests.integration.shell_kit import SYNAPSE, Shell
+from tests.ports import free_ports
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -61,7 +62,7 @@ async def start(hosts: list[Host], tmp_path: Path, soft: int, hard: int) -> Host
     runtime.mkdir(mode=0o700)
     shell.environ["XDG_RUNTIME_DIR"] = str(runtime)
     limited = ("/bin/sh", "-c", f'ulimit -S -n {soft} && ulimit -H -n {hard} && exec "$@"', "sh", *SYNAPSE)
-    result = await shell.run("start", "dummy", "--json", program=limited)
+    result = await shell.run("start", "dummy", "--port", str(free_ports()), "--json", program=limited)
     assert result.code == 0, result.err
     agent_id = str(result.json["agent_id"])
     path = shell.home / ".a2a/registry" / f"{agent_id}.json"

@@ -12,7 +12,7 @@ from synapse_tui.core.events import TaskChanged
 from synapse_tui.core.model import AgentState, DeliveryState, ExitStatus
 from synapse_tui.widgets.bars import MIN_LABEL, MORE_LEFT, MORE_RIGHT, TabBar
 from synapse_tui.widgets.fit import distinct, pad, shorten, width_of
-from synapse_tui.widgets.text import markdown_line, one_line, printable
+from synapse_tui.widgets.text import last_words, one_line, printable, rewrapped
 from synapse_tui.widgets.views import AgentView
 from tests.ui.app_kit import LEADER, running, text_of, three_agents, until
 from tests.ui.fakes import NOW, FakeHost
@@ -63,11 +63,9 @@ def test_one_line_has_no_controls(text):
     assert "\x1b" not in printable(text)
 
 
-def test_rows_of_a_wrapped_text_are_joined_as_its_script_does():
-    rows = "メッセージが届きま\nした: おは\nよう hello\nworld"
-    assert one_line(rows) == "メッセージが届きました: おはよう hello world"
-    shown = "".join(text for text, _style in markdown_line(rows.replace("おは", "**おは**"), "", ""))
-    assert shown == "メッセージが届きました: おはよう hello world"
+def test_words_that_the_agent_has_wrapped_are_whole_in_any_script():
+    answer = "● 見ました\n\nメッセージが届きま\nした: **おは**\nよう hello\nworld"
+    assert one_line(rewrapped(last_words(answer), 0)) == "メッセージが届きました: **おは** よう hello world"
 
 
 @given(st.lists(agents, max_size=15), st.integers(10, 250), st.data())
