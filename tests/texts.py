@@ -49,6 +49,8 @@ REASONS = (
     "host",
     "agents/turns.py",
     "agents/session.py",
+    "agents/composer.py",
+    "agents/composer_box.py",
     "agents/dialogs.py",
     "agents/watch.py",
     "agents/watcher.py",
@@ -104,7 +106,7 @@ FACTS = (
         "put a regular file there, or remove it",
         *("accepted", "watched", "permission: {0}", "question: {0}", "notice: {0}"),
         *("stopped by you", "the value must not be empty: Del removes it"),
-        *("asks: {0}", "asks you", "process", "opened by", "folder", "address", "begins", "stopped"),
+        *("asks: {0}", "asks you", "watch", "process", "opened by", "folder", "address", "begins", "stopped"),
     ),
 )
 FROM_CLICK = (

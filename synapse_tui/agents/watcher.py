@@ -44,6 +44,7 @@ from synapse_tui.messages.outbox import BEING_TYPED, Outbox
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.tasks import TaskStore, is_asked
 from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
 
 from .answers import AnswerCollector
 from .console import Pulse
@@ -147,6 +148,7 @@ def _turn_text(post: WatchedProcess) -> str:
 
 
 AT_KEYBOARD = "(what was begun at the keyboard)"
+LAST_TURN = 10.0  # seconds; a message that ended so long before the agent rests was not its last turn
 
 
 def named_task(tasks: TaskStore, outbox: Outbox, post: WatchedProcess, task_id: str) -> Task:
@@ -173,10 +175,11 @@ def usual_task(tasks: TaskStore, outbox: Outbox, post: WatchedProcess, by: Sende
     if waiting:
         return max(waiting, key=lambda task: task.created_at)
     ended = next(filter(_was_answered, tasks.newest()), None)
-    if ended is None:
-        return _made(tasks, by, AT_KEYBOARD, {})
+    rests = post.view.now() - post.report.since
+    if ended is None or tasks.age(ended) > rests + LAST_TURN:  # it has done something else since
+        return _made(tasks, by, tr(AT_KEYBOARD), {})
     # An ended task never works again (A2A 3.4.1), so a new one refers to it.
-    text = ended.text if "reference_task" in ended.metadata else f"(goes on with: {ended.text})"
+    text = ended.text if "reference_task" in ended.metadata else tr(f"(goes on with: {ended.text})")
     task = _made(tasks, by, text, {"reference_task": ended.id})
     return tasks.change(task.id, artifacts=ended.artifacts)
 
@@ -187,7 +190,7 @@ def _was_answered(task: Task) -> bool:
 
 
 def _joined(tasks: TaskStore, post: WatchedProcess, by: Sender) -> Task:
-    task = _made(tasks, by, AT_KEYBOARD, {})
+    task = _made(tasks, by, tr(AT_KEYBOARD), {})
     post.turns.join(task, post.collector(AT_KEYBOARD), post.report)
     return tasks.get(task.id)
 

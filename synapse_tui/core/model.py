@@ -152,7 +152,7 @@ class Task:
         caller: Owner of the API key used (`Principal.name`); empty for the user of this machine.
         messages: The task's protocol messages, oldest first; empty for a plain message.
         follows: Id of the task it continues; it is typed like any message but is not a task of its own.
-        entered: When it came into its state, or began to wait; None for `updated_at`. Not stored.
+        entered: When it came into its state; None for `updated_at`. Not stored.
     """
 
     id: str
@@ -183,8 +183,8 @@ class Task:
 
     @property
     def entered_at(self) -> datetime:
-        """When it came into its state, whatever else has changed since; if it waits, since when it does."""
-        return self.entered or self.updated_at
+        """When it came into its state, whatever else has changed since; what waits does since it came."""
+        return self.created_at if self.delivery.waits else self.entered or self.updated_at
 
     @property
     def instructs(self) -> bool:

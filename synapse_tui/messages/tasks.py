@@ -253,8 +253,7 @@ class TaskStore:
             return old
         now = self._clock()
         new = dataclasses.replace(old, updated_at=now, **fields)  # type: ignore[arg-type]
-        waits = new.delivery.waits and old.delivery.waits
-        same = new.state is old.state and (new.delivery is old.delivery or waits)
+        same = (new.state, new.delivery) == (old.state, old.delivery)
         new = dataclasses.replace(new, entered=old.entered_at if same else now)
         if new.state.final and not old.state.final and "reply" not in fields and is_awaited(new):
             new = dataclasses.replace(new, reply=ReplyState.DUE)
@@ -264,6 +263,10 @@ class TaskStore:
             old, new = new, dataclasses.replace(new, reply=ReplyState.GIVEN)
         self._record(new, _why(old, new))
         return new
+
+    def age(self, task: Task) -> float:
+        """Return the seconds since a task has changed."""
+        return (self._clock() - task.updated_at).total_seconds()
 
     def share_memory(self, agents: int) -> None:
         """Keep as many ended tasks in memory as is one agent's share of so many agents."""

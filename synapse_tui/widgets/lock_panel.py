@@ -29,8 +29,7 @@ from .segment_bar import Section
 from .text import one_line
 from .views import party
 
-SECOND = 1.0
-LOOK = 3  # seconds between queries while visible, since other hosts and commands take locks too
+SECOND = 1.0  # between queries while visible, since other hosts and commands take locks too
 NONE = tr("  no files are locked")
 UNREAD = "  …"
 
@@ -67,7 +66,6 @@ class LockPanel(FaultTolerant, Vertical):
         self.problem = ""  # why the locks could not be read
         self._read = False  # since the panel was shown
         self._clock: Timer | None = None
-        self._seconds = 0
         self._again = self._looking = False
 
     def compose(self) -> ComposeResult:
@@ -89,7 +87,6 @@ class LockPanel(FaultTolerant, Vertical):
         return self.is_mounted and self.look is not None and self.size.width > 0 and self.is_on_screen
 
     def on_show(self) -> None:
-        self._seconds = 0
         if self._clock is not None:
             self._clock.resume()
         self.show_news()
@@ -108,10 +105,8 @@ class LockPanel(FaultTolerant, Vertical):
             self._fill()
 
     def _tick(self) -> None:
-        self._seconds += 1
-        if self._seconds % LOOK == 0:
-            self.show_news()
-        elif self.locks:
+        self.show_news()
+        if self.locks:
             self._fill()
 
     def show_news(self) -> None:

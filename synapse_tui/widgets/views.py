@@ -257,6 +257,9 @@ def _view(
     report = session.report
     unread = session.control.unread()
     watch, gave_up = _watch(session)
+    began = session.report.since
+    if gave_up and (ended := session.watcher.report) is not None:
+        began = ended.ended or began
     held = _held(session)
     kind = session.agent_type
     known = (name, kind, session.profile.display, f"{kind}-{session.port}", f"{name}-{session.port}")
@@ -268,7 +271,7 @@ def _view(
         agent_type=session.agent_type,
         state=AgentState.EXITED if session.exit is not None else report.state,
         detail=one_line(report.detail),
-        since=report.since,
+        since=began,
         unseen=session.unseen,
         rang=rang,
         title=still_title(session.terminal.title, known),

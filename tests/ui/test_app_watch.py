@@ -51,6 +51,7 @@ async def test_the_mark_follows_the_watch(monkeypatch):
         agent = app.main.find(CLAUDE)
         assert agent is not None
         assert agent.needs_attention, "the person is led to it"
+        assert agent.since == 50.0, "since then, not since the agent rests"
         assert not rung, "it is looked at"
         codex = watched(host, CODEX)
         codex.end(WatchState.GAVE_UP, "gave up: it, too")

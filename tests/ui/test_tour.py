@@ -200,6 +200,13 @@ async def test_the_tour_says_that_a_draft_was_cleared_and_not_sent():
         hold(host)
         await shows(app, "alice wrote to bob, and it is held")
         bob.draft = ""
+        await shows(app, "The composer is empty again.")
+        host.change(host.tasks[-1].id, delivery=DeliveryState.TYPING)
+        bob.draft = "[A2A:1f] are you busy?"  # the message, as the host types it
+        bob.feed("[A2A:1f] are you busy?")
+        await pilot.pause()
+        assert "Press Enter" not in panel(app)
+        bob.draft = ""
         host.change(host.tasks[-1].id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED)
         await shows(app, "Your draft was gone, so the message came.")
         assert "Your line" not in panel(app)

@@ -1,5 +1,6 @@
 """The tasks of an agent."""
 
+import dataclasses
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -63,6 +64,7 @@ def test_a_message_waits_since_it_came_however_often_it_is_tried():
     for delivery in (DeliveryState.QUEUED, DeliveryState.TYPING, DeliveryState.HELD):
         again = tasks.change(task.id, delivery=delivery)
         assert again.entered_at == task.created_at
+    assert dataclasses.replace(again, entered=None).entered_at == task.created_at, "as restored"
     given = tasks.change(task.id, delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING)
     assert given.entered_at == given.updated_at
     assert tasks.change(task.id, reason="another").entered_at == given.entered_at

@@ -220,6 +220,18 @@ async def test_no_message_goes_on_that_was_canceled_while_it_waited(rig):
     assert (task.text, task.metadata) == (AT_KEYBOARD, {})
 
 
+async def test_what_was_typed_since_is_gone_on_with_and_no_earlier_message(rig):
+    first = rig.send()
+    rig.take(first.id)
+    rig.answer("half of it")
+    rig.view.time += 60
+    rig.become(AgentState.PROCESSING)
+    rig.view.time += 5
+    rig.become(AgentState.READY)
+    task = rig.tasks.get(rig.begin().task_id)
+    assert (task.text, task.metadata) == (AT_KEYBOARD, {})
+
+
 async def test_a_second_watch_names_the_same_message(rig):
     first = rig.send()
     rig.take(first.id)

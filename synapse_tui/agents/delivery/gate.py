@@ -129,7 +129,9 @@ def why_held(
     if not view.alive:
         return Hold(Reason.AGENT_EXITED)
     if not view.allowed:
-        return Hold(f"{Reason.NO_PROFILE}: no profile; {_way(profile)}")
+        return Hold(
+            f"{Reason.NO_PROFILE}: no profile; describe it: synapse profile new {profile.command_line}"
+        )
     if blocked := _blocked(view, profile, works=works):
         return blocked
     by_user = _by_user(view, keyboard, profile)
@@ -173,10 +175,6 @@ def dialog_words(view: AgentTerminal) -> str:
     return DIALOGS[reading.dialog_kind] if reading.dialog else _WORDS[AgentState.WAITING]
 
 
-def _way(profile: Profile) -> str:
-    return f"describe it: synapse profile new {profile.command_line}"
-
-
 def _blocked(view: AgentTerminal, profile: Profile, *, works: bool) -> Hold | None:
     state = view.report.state
     if dialog_open(view):
@@ -185,7 +183,7 @@ def _blocked(view: AgentTerminal, profile: Profile, *, works: bool) -> Hold | No
         return None
     if state is AgentState.UNKNOWN and profile.asks:
         unseen = _unseen(view.reading(), profile) or Reason.STATE_UNKNOWN
-        return Hold(f"{unseen}; {_way(profile)}")
+        return Hold(f"{unseen}; describe it: synapse profile new {profile.command_line}")
     # After an error an agent is back at its prompt, which an empty composer with the cursor proves.
     return None if state is AgentState.ERROR and view.reading().empty else Hold(_WORDS[state])
 

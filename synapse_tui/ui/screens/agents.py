@@ -26,7 +26,7 @@ from synapse_tui.agents.watch import (
     seconds_text,
 )
 from synapse_tui.core.errors import InvalidValue
-from synapse_tui.core.model import AgentState, Task
+from synapse_tui.core.model import AgentState, StateReport, Task
 from synapse_tui.core.wording import duration, moment
 from synapse_tui.messages.recovery import kept_text
 from synapse_tui.system.language import name_list, tr
@@ -248,6 +248,11 @@ def explanation(session: AgentSession, now: datetime, labels: Mapping[str, str])
     return make
 
 
+def _detail(report: StateReport) -> str:
+    detail = one_line(report.detail)
+    return tr(detail) if report.state is AgentState.EXITED else in_words(detail)
+
+
 def _watch(report: WatchReport) -> str:
     last = report.steps[-1].text if report.steps else ""
     return f"{report.count}  {tr(printable(report.waits_for or last))}".rstrip()
@@ -262,7 +267,7 @@ def _state(found: Explanation, now: datetime, width: int) -> list[Part]:
         (since, "$muted"),
         _row("rule", report.rule, width),
         _row("matched", one_line(report.matched) or tr("nothing on the screen"), width),
-        _row("detail", in_words(one_line(report.detail)) or tr("none"), width),
+        _row("detail", _detail(report) or tr("none"), width),
     ]
 
 

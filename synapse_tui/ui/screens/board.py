@@ -300,8 +300,7 @@ def _message(task: Task, labels: dict[str, str], now: datetime) -> TimelineEvent
 def _passage(passage: Passage, who: str, now: datetime) -> TimelineEvent:
     mark = state_mark(passage.state)
     about = in_words(subject(one_line(passage.report.detail))) if passage.state in CALLING else ""
-    word = tr("done") if passage.state is AgentState.READY else mark.word
-    text = f"{word}: {about}" if about else word
+    text = f"{mark.word}: {about}" if about else mark.word
     return TimelineEvent(_age(passage.at, now), mark.glyph, mark.colour, who, text)
 
 

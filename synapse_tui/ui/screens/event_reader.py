@@ -204,6 +204,8 @@ class EventReader:
         task, looked_at = event.task, self._looked_at(event.task.target)
         if is_external(task) and self._main.conversations.answered(task, looked_at=looked_at):
             self._attention.call(self._app.label(task.target), tr("has answered"))
+        if not task.delivery.waits:
+            self._main.status_bar.over(("waits", task.id))
         self._main.show_news()
         self._messages.task_changed(task)
         self._answers.task_changed(task)

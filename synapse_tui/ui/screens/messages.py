@@ -168,7 +168,8 @@ class MessageActions:
         return self.sent(receipts)
 
     def last_lines(self, width: int) -> Content:
-        own = [task for task in self._host.tasks if task.sender.sender_id == USER.sender_id]
+        sent = (task for task in self._host.tasks if task.sender.sender_id == USER.sender_id)
+        own = [task for task in sent if "nudge" not in task.metadata]  # which a watch has sent
         return last_lines(own[: -LAST - 1 : -1], self._app.labels(), width, self._app.today())
 
     def _wrote_to(self, pane: str, receipts: Sequence[Receipt]) -> None:
@@ -351,7 +352,8 @@ class MessageActions:
         session = self._where_it_waits(task_id)
         if session is not None:
             session.control.send_now(task_id)
-            self._app.notice(f"goes to {self._app.label(session.agent_id)} as soon as it is safe")
+            where = self._app.label(session.agent_id)
+            self._app.notice(f"goes to {where} as soon as it is safe", about=("waits", task_id))
 
     def _where_it_waits(self, task_id: str, *, unread: bool = True) -> AgentSession | None:
         """Return the session whose outbox has the message, or show a notice and return None.

@@ -20,6 +20,7 @@ from textual.timer import Timer
 
 from synapse_tui.core.model import DEMO_AGENTS, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.driver.input_events import TerminalKeyRelease
+from synapse_tui.messages.outbox import BEING_TYPED
 from synapse_tui.settings.keymap import key_label, leader_label
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import name_list, tr
@@ -209,8 +210,8 @@ class Tour:
             if step.receiver:
                 step.phase = Phase.RUNS
                 self._write(_other(step.receiver), step.receiver, tr(MEANWHILE))
-        if (session := self._session(step.receiver)) is not None:
-            step.draft = session.reading().draft or step.draft
+        if self._has_draft(step.receiver) and (session := self._session(step.receiver)) is not None:
+            step.draft = session.reading().draft
         delivered = step.message is not None and (_taken(step.message) or step.message.state.final)
         if step.phase is Phase.RUNS and delivered:
             step.phase = Phase.DONE
@@ -253,8 +254,10 @@ class Tour:
         return session.name if session is not None else part
 
     def _has_draft(self, part: str) -> bool:
-        session = self._session(part)
-        return session is not None and bool(session.reading().draft)
+        """Whether a person's draft is in the composer, and not the message that is being typed there."""
+        session, message = self._session(part), self._step.message if self._step is not None else None
+        typed = message is not None and message.delivery in BEING_TYPED
+        return session is not None and not typed and bool(session.reading().draft)
 
     def _was_sent(self, step: TourStep) -> bool:
         """Whether the draft was sent and not cleared: the agent shows what it was sent."""
