@@ -286,7 +286,7 @@ class Watch:
             self.helped += helped
             self.in_vain = 0 if helped else self.in_vain + 1
         if self.in_vain >= IN_VAIN:
-            return Decision(Do.GIVE_UP, reason=f"the last {IN_VAIN} nudges brought nothing")
+            return Decision(Do.GIVE_UP, reason=f"it did no work after the last {IN_VAIN} nudges")
         if self.sent >= self.order.times:
             return Decision(Do.GIVE_UP, reason=f"{nudges_text(self.sent)} did not get it done")
         return Decision(Do.NUDGE)

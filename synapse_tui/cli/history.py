@@ -292,7 +292,7 @@ def _row(record: Record, now: datetime, names: Mapping[str, str]) -> tuple[str, 
     task = record.task
     when, status = moment(task.created_at, now), standing_words(standing(task.state, task.delivery))
     sender, target = (called(each, names) for each in (task.sender.sender_id, task.target))
-    return task.short_id, when, sender, target, status, one_line(task.text, 60)
+    return task.short_id, when, sender, target, status, one_line(task.text)
 
 
 def _wanted(filters: dict[str, Any], query: str = "", limit: int = 50) -> TaskQuery:

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 ACTIONS = ("cancel", "hold", "release", "retry", "now", "move")
 _EVERY = "all"
 _SHORTEST_PREFIX = 4
-_TEXT_CELLS = 50
 _TEXT_START = 500  # characters of an undelivered message's text in JSON, as for messages of open agents
 
 
@@ -362,7 +361,7 @@ def _row(agent_id: str, message: dict[str, Any], status: str, names: Mapping[str
         called(_sender_id(message), names),
         str(message.get("priority", "")),
         status,
-        one_line(str(message.get("text", "")), _TEXT_CELLS),
+        one_line(str(message.get("text", ""))),
     )
     return tuple(map(one_line, row))
 
@@ -473,7 +472,7 @@ def _kept_json(kept: Undelivered) -> dict[str, Any]:
 
 
 def _kept_status(kept: Undelivered) -> str:
-    who = f"'{kept.addressee.called}'" if kept.addressee.called else "agent"
+    who = f"'{kept.addressee.called}'" if kept.addressee.called else tr("agent")
     return tr(f"kept: {who} is not open") + (f"; {tr(kept.task.reason)}" if kept.uncertain else "")
 
 

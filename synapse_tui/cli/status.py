@@ -109,8 +109,8 @@ def row(who: str, answer: Mapping[str, Any]) -> tuple[str, ...]:
         who,
         tr(state_word(_text(answer, "status"))),
         since(_number(why, "seconds")) if why else "",
-        one_line(tr(reason), TEXT_CELLS),
-        one_line(_waiting(outbox), TEXT_CELLS),
+        one_line(tr(reason)),
+        one_line(_waiting(outbox)),
     )
 
 

@@ -13,7 +13,7 @@ from synapse_tui.core.model import AgentState
 from synapse_tui.core.wording import since
 from synapse_tui.settings.actions import ARRANGING
 from synapse_tui.settings.keymap import Keymap, key_label, leader_label
-from synapse_tui.system.language import tr
+from synapse_tui.system.language import name_list, tr
 
 from .fit import Hint, Piece, distinct, shorten, width_of
 from .segment_bar import SegmentBar
@@ -165,7 +165,8 @@ class StatusBar(SegmentBar):
         if held:
             first = held[0]
             name = shorten(first.label, 16, "middle")
-            text = tr(f"{HELD} {name}: held {since(first.held_seconds)}, {first.held_reason}")
+            facts = (f"{tr('held')} {since(first.held_seconds)}", first.held_reason)
+            text = f"{HELD} {name}: {name_list(filter(None, facts))}"
             action = "next_waiting" if first.agent_id != self.active else "sidebar"
             return self._label(width, text, len(held) - 1, "bold $needs", action)
         return [Piece(f" {self.progress} ", "$muted")] if self.progress else []

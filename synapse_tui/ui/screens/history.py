@@ -405,8 +405,10 @@ class HistoryView(Dialog[None]):
         labels = {**filters, **BUTTONS}
         for name, text in labels.items():
             button = self.query_one(f"#{name}", Button)
-            button.label = Content(text if self._keys_act else BUTTON_KEY.sub(r"\1", text))
-            button.refresh(layout=True)  # the width depends on the label
+            # Of the same width, so that nothing moves from under a click that takes the focus.
+            bare = pad(BUTTON_KEY.sub(r"\1", text), cell_len(text))
+            button.label = Content(text if self._keys_act else bare)
+            button.refresh(layout=True)
 
     def _show_keys(self) -> None:
         if self._reading:
