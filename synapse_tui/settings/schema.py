@@ -310,8 +310,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "choice",
                 "tabs",
                 "Look",
-                "At the start, panes are laid out as {}",
-                "Layout of the panes at the start; the tour begins with columns.",
+                "At the start, your agents are laid out as {}",
+                "Layout of the panes at the start; the demo agents begin side by side.",
                 LAYOUTS,
             ),
             Setting(

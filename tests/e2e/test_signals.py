@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from synapse_tui.system.process_times import process_start
 from tests.e2e.conftest import Launch, Ready, wait_for_end
 from tests.e2e.tmux_terminal import TmuxTerminal
 
@@ -63,6 +64,7 @@ def test_kill_9_leaves_no_child_and_the_next_start_cleans_the_registry(
     children = descendants(pid)
     terminal.kill_command(signal.SIGKILL)
     wait_for_end(*children)
+    terminal.wait(lambda: process_start(pid) is None, "the end of all threads of the host")
     hosts = {json.loads(path.read_text())["host"] for path in registry.glob("synapse-*.json")}
     assert [host.partition(":")[0] for host in hosts] == [str(pid)]
     listed = subprocess.run(

@@ -154,7 +154,7 @@ async def test_filters_are_chosen_by_keys_and_buttons() -> None:
         await pilot.press("g")
         await pick("home", "enter")
         await until(
-            lambda: len(view.rows) == 3 and "any agent (g)" in text_of(app)
+            lambda: len(view.rows) == 3 and "any receiver (g)" in text_of(app)
         )  # the buttons are in place
         await pilot.click("#by-state")
         await pick("home", "down", "down", "down", "enter")

@@ -347,7 +347,6 @@ class InterruptDialog(Form[bool]):
     VERB: ClassVar[str] = "Interrupt"
     VARIANT: ClassVar[ButtonVariant] = "error"
     BOX_CLASSES: ClassVar[str] = "-danger"
-    SUBTITLE: ClassVar[str] = "Enter interrupts · Shift+Enter new line · Esc cancels"
 
     def __init__(
         self, main: MainScreen, agent: AgentView, interrupt: Callable[[str], Awaitable[None]]
@@ -358,12 +357,17 @@ class InterruptDialog(Form[bool]):
         self._interrupt = interrupt
 
     def subtitle(self) -> str:
-        return self.SUBTITLE if self._agent.receives else tr("Enter interrupts · Esc cancels")
+        if not self._now.interruptible:
+            sends = tr("Enter sends · Shift+Enter new line · Esc cancels")
+            return sends if self._agent.receives else tr("Esc cancels")
+        if self._agent.receives:
+            return tr("Enter interrupts · Shift+Enter new line · Esc cancels")
+        return tr("Enter interrupts · Esc cancels")
 
     def body(self) -> ComposeResult:
         yield label("", "text")
         if self._agent.receives:
-            yield label(tr("Message afterwards (optional)"))
+            yield label("", name="message-label")
             yield MessageText(id="text", compact=True, show_line_numbers=False, tab_behavior="focus")
 
     def on_mount(self) -> None:
@@ -382,6 +386,13 @@ class InterruptDialog(Form[bool]):
         elif agent.asks:
             effect = tr(f"It asks a question: interrupting denies it. {effect}")
         self.query_one("Label.text", Label).update(Content(tr(f"Now: {agent.state_text}\n{effect}")))
+        stops = agent.interruptible
+        self.query_one("#interrupt", Button).label = tr("Interrupt") if stops else tr("Send")
+        if self._agent.receives:
+            what = tr("Message afterwards (optional)") if stops else tr("Message")
+            self.query_one("#message-label", Label).update(Content(what))
+        if not self.busy:
+            self._subtitle(self.subtitle())
 
     @on(MessageText.Submitted)
     def submit(self) -> None:
@@ -389,8 +400,8 @@ class InterruptDialog(Form[bool]):
 
         async def work() -> bool:
             if not (text or self._now.interruptible):
-                way = tr("write a message for it") if self._agent.receives else tr("Esc closes this")
-                raise InvalidValue("it does nothing that could be stopped", way)
+                way = tr("write one, or Esc") if self._agent.receives else tr("Esc closes this")
+                raise InvalidValue("there is no message and nothing to stop", way)
             await self._interrupt(text)
             return True
 

@@ -343,9 +343,9 @@ class HistoryView(Dialog[None]):
         seen = {row.task.target: named(row.task.target, names.of(row)) for row in reversed(rows)}
         title, options = {
             "agent": (
-                tr("Agent"),
+                tr("Receiver"),
                 {
-                    ANY: tr("any agent"),
+                    ANY: tr("any receiver"),
                     **self._actions.agent_types(),
                     **seen,
                     **{each: named(each, labels) for each in labels},
@@ -495,7 +495,7 @@ class Filters:
     def labels(self, project: str, names: Mapping[str, str]) -> dict[str, str]:
         return {
             "project": tr("all projects") if self.everywhere else project,
-            "agent": party(self.agent, names) if self.agent else tr("any agent"),
+            "agent": f"→ {party(self.agent, names)}" if self.agent else tr("any receiver"),
             "state": STATES[self.state][0],
             "span": SPANS[self.span][0],
         }
