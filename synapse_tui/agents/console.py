@@ -460,6 +460,7 @@ LOOK_BYTES = 64 * 1024  # maximum output processed by one look before Enter
 FEED_SECONDS = 0.004
 _KINDS: Mapping[type, Signal] = {ProgramStatus: "status", ProgressChanged: "progress", PromptMark: "prompt"}
 STOP_LOOK = 0.5  # seconds between two looks whether the process is stopped
+IDLE_LOOK = 2.0  # while it gets no keys and prints nothing: another program may stop it or let it go on
 LAST_SECONDS = 2.0  # seconds in which all output is processed before Enter, and after the end
 
 
@@ -811,14 +812,13 @@ class AgentConsole:
     # -- output of the process ---
 
     def _look_for_stop_later(self) -> None:
-        # Nothing reports that another process has stopped, but it does so right after keys or output.
-        self._active = True
-        if self._stop_timer is None and not self._gone:
-            self._stop_timer = asyncio.get_running_loop().call_later(STOP_LOOK, self.look_for_stop)
+        # Nothing reports that another process has stopped; mostly it does so right after keys or output.
+        if not self._active and not self._gone:
+            self._active = True
+            self._look_in(STOP_LOOK)
 
     def look_for_stop(self) -> None:
-        """Look whether the process is stopped, as by SIGSTOP; repeated while it is, or is active."""
-        self._cancel_stop_timer()
+        """Look whether the process is stopped, as by SIGSTOP; repeated, often while it is, or is active."""
         if not self.alive:
             return
         stopped = _state(self.process.foreground) == b"T"
@@ -826,9 +826,12 @@ class AgentConsole:
             self.detector.suspended = stopped
             self._update()
             self._pulse.fire()
-        if stopped or self._active:
-            self._active = False
-            self._stop_timer = asyncio.get_running_loop().call_later(STOP_LOOK, self.look_for_stop)
+        self._look_in(STOP_LOOK if stopped or self._active else IDLE_LOOK)
+        self._active = False
+
+    def _look_in(self, seconds: float) -> None:
+        self._cancel_stop_timer()
+        self._stop_timer = asyncio.get_running_loop().call_later(seconds, self.look_for_stop)
 
     def _cancel_stop_timer(self) -> None:
         if self._stop_timer is not None:

@@ -18,7 +18,8 @@ from synapse_tui.driver import DriverOptions, driver_class, restore_terminal
 from synapse_tui.system.collector import Collector
 from synapse_tui.system.files import private_folder
 from synapse_tui.system.paths import UserPaths, find_project
-from synapse_tui.ui.app import Guide, SynapseApp
+from synapse_tui.ui.app import SynapseApp
+from synapse_tui.ui.screens.shell import Guide
 
 from .sessions import silence_unread_terminal
 

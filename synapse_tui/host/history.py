@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_HELD_SINCE = {Reason.WHILE_CLOSED: "since the agent was closed", Reason.HELD_BY_USER: "by you"}
 AFTER_START = 15.0
 """Seconds after the host's start before indexing begins."""
 LINGER = 3.0
@@ -461,8 +462,12 @@ class HistoryKeeper:
         waiting = [each.task for each in found if each.entry and each.entry.hold is not Parked.INBOX]
         held = 0 if release else len(waiting) - uncertain
         if held:
-            closed = all(Reason.of(task.reason) is Reason.WHILE_CLOSED for task in waiting)
-            when = "since the agent was closed" if closed else "since the restart"
+            first, *others = {Reason.of(task.reason) for task in waiting}
+            when = (
+                "since the restart"
+                if others or first is None
+                else _HELD_SINCE.get(first, "since the restart")
+            )
             text = f"{session.agent_id}: {held} held {when}; see its messages"
             self._events.publish(Notice(text, "warning", session.agent_id))
         if uncertain:

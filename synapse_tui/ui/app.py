@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import RenderableType
 from textual import events, on
@@ -47,7 +47,7 @@ from synapse_tui.ui.screens.new_agent import NewAgentActions
 from synapse_tui.ui.screens.panes import PaneActions
 from synapse_tui.ui.screens.questions import QuestionQueue, RestoreOffer, RestoreQuestion
 from synapse_tui.ui.screens.settings import SettingsActions
-from synapse_tui.ui.screens.shell import TOAST_SECONDS, SessionControls, Shell
+from synapse_tui.ui.screens.shell import TOAST_SECONDS, Guide, SessionControls, Shell
 from synapse_tui.ui.screens.teams import TeamActions
 from synapse_tui.ui.screens.tour import Tour
 from synapse_tui.widgets.appearance import plainest
@@ -74,7 +74,6 @@ if TYPE_CHECKING:
 
 KEYS = frozenset({"tui.leader", "tui.keys"})
 FILE_SAFETY = "env.SYNAPSE_FILE_SAFETY_ENABLED"
-Guide = Literal["", "tour", "demo"]
 LOOKED_AT = events.Key | events.Paste | events.MouseDown | events.MouseUp  # input that `Keyboard` may queue
 INPUT_SECONDS = 0.002  # of input in a row before everything else has its turn
 _TABS = {"new": "new_agent", "previous": "previous_agent", "next": "next_agent"}
@@ -164,7 +163,7 @@ class SynapseApp(Shell):
         self._view = view
         self._restore = restore
         self.unanswered = restore  # the offer, until the person has answered it
-        self._guide = guide
+        self.guide = guide
         self._gave_way = 0.0
         self._board_first = not layout and view is None and host.settings.is_default("tui.layout")
         self._unsubscribe: Callable[[], None] = lambda: None
@@ -279,9 +278,9 @@ class SynapseApp(Shell):
             self.application.ask_trust((lambda: None) if restores_at_once else self._open_first)
         elif not restores_at_once:
             self._open_first()
-        if self._guide == "tour":
+        if self.guide == "tour":
             self.tour.begin()
-        elif self._guide == "demo":
+        elif self.guide == "demo":
             self.spawn(Demo(self).play())
         self.begun = True
 

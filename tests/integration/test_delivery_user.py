@@ -13,7 +13,7 @@ import pytest
 
 from synapse_tui.agents import state
 from synapse_tui.agents.adoption import read_handover
-from synapse_tui.agents.console import AgentConsole
+from synapse_tui.agents.console import STOP_LOOK, AgentConsole
 from synapse_tui.agents.keyboard import DELIBERATE
 from synapse_tui.core.events import Notice
 from synapse_tui.core.model import AgentState, DeliveryState
@@ -74,6 +74,12 @@ async def test_a_suspended_agent_is_shown_and_continued_and_gets_its_messages_th
         assert rig.session.go_on()
         await rig.done(third)
         assert not rig.session.go_on(), "it runs"
+        await rig.ready()
+        await asyncio.sleep(2 * STOP_LOOK)  # nothing happens here meanwhile
+        os.kill(rig.session.console.process.pid, signal.SIGSTOP)
+        await rig.state(AgentState.SUSPENDED)
+        os.kill(rig.session.console.process.pid, signal.SIGCONT)
+        await rig.ready()
 
 
 @pytest.mark.parametrize("seed", SEEDS)

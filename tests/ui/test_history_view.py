@@ -329,7 +329,9 @@ async def test_a_task_is_sent_again_to_the_same_agent_or_another() -> None:
         await pilot.press("!", "enter")
         await until(lambda: isinstance(app.screen, HistoryView))
         assert ("send", "codex", "fix it\nall of it!", "", 4) in host.calls
-        await until(lambda: "→ codex" in text_of(app))
+        await until(lambda: "→ codex: queued" in text_of(app), lambda: text_of(app))
+        host.change(host.tasks[-1].id, delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING)
+        await until(lambda: "→ codex: working" in text_of(app), lambda: text_of(app))
         view.focus()
         await pilot.press("down", "r")
         await until(lambda: isinstance(app.screen, Composer))

@@ -286,7 +286,8 @@ _STATUS_HINTS = {
     429: "it is called too often; try again later",
 }
 _UNKNOWN = "it is not known whether the message arrived; ask the agent before you send it again"
-_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
+_NOISE = re.compile(r"^\[Errno -?\d+\] |^All connection attempts failed$")
+"""What says nothing to a person: the system's numbers, and httpcore's words for several addresses."""
 _NOT_OFFERED = frozenset({"MethodNotFoundError", "NotImplementedError"})
 _STATUS = {"TaskNotFoundError": 404, "TaskNotCancelableError": 409}
 
@@ -323,7 +324,7 @@ def problem_of(error: BaseException, url: str, *, sends: bool) -> SynapseError:
 
 
 def _reason(error: httpx.RequestError) -> str:
-    return clean_line(_ERRNO.sub("", str(error)), 120)
+    return clean_line(_NOISE.sub("", str(error)), 120)
 
 
 def _chain(error: BaseException) -> list[BaseException]:

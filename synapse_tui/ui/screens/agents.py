@@ -231,7 +231,9 @@ def _closing(session: AgentSession, agent: AgentView, reopens: str) -> str:
 def explanation(session: AgentSession, now: datetime, labels: Mapping[str, str]) -> Callable[[int], Content]:
     """Return a renderer of the agent's current state with its reason, and its past states, newest first."""
     found = session.explain()
-    process = tr(session.exit.words) if session.exit else tr(f"runs, pid {session.pid}")
+    suspended = session.report.state is AgentState.SUSPENDED
+    alive = tr(f"is stopped, pid {session.pid}") if suspended else tr(f"runs, pid {session.pid}")
+    process = tr(session.exit.words) if session.exit else alive
     about = [
         ("process", process),
         *([("watch", _watch(session.watcher.report))] if session.watcher.report is not None else []),

@@ -166,7 +166,10 @@ class ApplicationActions:
 
     def action_quit(self) -> None:
         live = [agent for agent in self._app.main.agents if agent.exit is None and not agent.external]
-        waiting = self._agents.waiting_text(*self._host.agents)
+        scratch = (
+            self._app.guide and self._app.session is None
+        )  # `synapse demo`: its home folder goes with it
+        waiting = "" if scratch else self._agents.waiting_text(*self._host.agents)
         if not live and not waiting:
             self._app.exit()
             return

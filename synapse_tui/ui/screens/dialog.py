@@ -196,6 +196,9 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
         """Return the words for its keys."""
         return self.SUBTITLE
 
+    def reword(self, before: str, after: str) -> None:
+        """Change a notice that the dialog shows, if it shows that one."""
+
     def keys_here(self) -> Place:
         """Return the keys that its hints and buttons name."""
         hints = [(hint.key, tr(hint.word)) for bar in self.query(HintBar) for hint in bar.shown]

@@ -382,6 +382,10 @@ class HistoryView(Dialog[None]):
         self._notice = one_line(text)
         self._show_count()
 
+    def reword(self, before: str, after: str) -> None:
+        if self._notice and self._notice == one_line(before):
+            self.show_notice(after)
+
     def pressed(self, button: str) -> None:
         choices: dict[str, Callable[[], object]] = {
             "by-project": self.action_project,

@@ -197,7 +197,7 @@ class MessageActions:
     def _follow_notice(self, task: Task) -> None:
         if any(receipt.task_id == task.id for receipt in self._noticed):
             before = self._notice
-            self._main.status_bar.reword(before, self.sent(self._noticed))
+            self._app.reword(before, self.sent(self._noticed))
 
     # Messages sent from panes
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from time import monotonic
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from textual.app import App
 from textual.driver import Driver
@@ -23,7 +23,7 @@ from synapse_tui.widgets.error_handling import ErrorGate, FaultTolerant
 from synapse_tui.widgets.pane import Pane
 from synapse_tui.widgets.terminal_view import TerminalView
 
-from .dialog import describe
+from .dialog import Dialog, describe
 from .main import MainScreen
 
 if TYPE_CHECKING:
@@ -58,6 +58,10 @@ FOR_NOT_STARTED = {"restart_agent": "start_again", "close_agent": "forget_agent"
 """
 
 
+Guide = Literal["", "tour", "demo"]
+"""What plays with the first agents once they are open."""
+
+
 @dataclass(frozen=True, slots=True)
 class SessionControls:
     name: str
@@ -74,6 +78,7 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
     main: MainScreen
     settings_files: Callable[[], SettingsFiles] | None  # called in a thread; None if settings are read-only
     session: SessionControls | None  # None if the application ends with its terminal
+    guide: Guide = ""
     begun = False  # whether the first agents are shown and the first question is queued
 
     def __init__(self, driver_class: type[Driver] | None = None) -> None:
@@ -178,6 +183,13 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
             bar.show(text, level, about=about)
         else:
             self.notify(text, severity=level, timeout=TOAST_SECONDS, markup=False)
+
+    def reword(self, before: str, after: str) -> None:
+        """Change a notice wherever it is still shown."""
+        self.main.status_bar.reword(before, after)
+        for screen in self.screen_stack:
+            if isinstance(screen, Dialog):
+                screen.reword(before, after)
 
     def notice_error(self, error: Exception, *more: str) -> None:
         self.notice("; ".join((describe(error).replace("\n", "; "), *map(tr, more))), "error")
