@@ -329,7 +329,7 @@ PLACES: Mapping[str, Place] = MappingProxyType({
         ("Tab", "next field; the letters below work in all but the search field"),
         ("/", "back to the search"),
         ("p", "this project, or all"),
-        ("g, s, t", "filter by agent, state, time"),
+        ("g, s, t", "filter by receiver, state, time"),
         ("r", "sends again: opens the composer with the message"),
         ("c, m", "copies the answer, the message"),
         ("e", "exports the listed tasks to a new private file"),
