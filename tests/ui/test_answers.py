@@ -341,7 +341,7 @@ async def test_a_card_names_no_keys_while_they_are_those_of_a_dialog():
         await answered(app, host, "the answer")
         await until(lambda: "^] y take" in text_of(app))
         await pilot.press("f8")
-        await until(lambda: "Enter interrupts" in text_of(app) and "take" not in text_of(app))
+        await until(lambda: "Enter sends" in text_of(app) and "take" not in text_of(app))
         assert "the answer" in text_of(app)
         await pilot.press("escape")
         await until(lambda: "^] y take" in text_of(app))
