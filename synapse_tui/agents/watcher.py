@@ -148,7 +148,7 @@ def _turn_text(post: WatchedProcess) -> str:
 
 
 AT_KEYBOARD = "(what was begun at the keyboard)"
-LAST_TURN = 10.0  # seconds; a message that ended so long before the agent rests was not its last turn
+LAST_TURN = 10.0  # seconds; a message that ended so long before the agent's state was not its last turn
 
 
 def named_task(tasks: TaskStore, outbox: Outbox, post: WatchedProcess, task_id: str) -> Task:

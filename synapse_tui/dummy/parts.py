@@ -65,7 +65,7 @@ def _steps(text: str) -> Iterator[str | Directive]:
 
 # fmt: off
 PARTS: Mapping[str, DummyRole] = MappingProxyType({
-    # The tour: `screens/tour.py` sends what these two are asked.
+    # The tour: `ui/screens/tour.py` sends what these two are asked.
     "alice": DummyRole(
         "I am alice. I follow a script and cost nothing. Write to me, or to bob.",
         (("", "You wrote: {text}"),),
@@ -77,7 +77,7 @@ PARTS: Mapping[str, DummyRole] = MappingProxyType({
             ("", "I have your message: {text}"),
         ),
     ),
-    # The demo: `screens/demo.py` plays the person.
+    # The demo: `ui/screens/demo.py` plays the person.
     "mia": DummyRole(
         "I am mia. I write the cart.",
         (

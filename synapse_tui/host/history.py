@@ -462,12 +462,9 @@ class HistoryKeeper:
         waiting = [each.task for each in found if each.entry and each.entry.hold is not Parked.INBOX]
         held = 0 if release else len(waiting) - uncertain
         if held:
-            first, *others = {Reason.of(task.reason) for task in waiting}
-            when = (
-                "since the restart"
-                if others or first is None
-                else _HELD_SINCE.get(first, "since the restart")
-            )
+            reasons = {Reason.of(task.reason) for task in waiting}
+            known = (words for reason, words in _HELD_SINCE.items() if reasons == {reason})
+            when = next(known, "since the restart")
             text = f"{session.agent_id}: {held} held {when}; see its messages"
             self._events.publish(Notice(text, "warning", session.agent_id))
         if uncertain:

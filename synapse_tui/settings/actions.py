@@ -1,6 +1,6 @@
 """The table of actions and their keys, from which bindings, hints, palette, help and docs/keys.md are made.
 
-To add an action: a row here, an `action_<id>` method in `screens/`, and a row in docs/keys.md.
+To add an action: a row here, an `action_<id>` method in `ui/screens/`, and a row in docs/keys.md.
 """
 
 from __future__ import annotations

@@ -256,10 +256,7 @@ def _view(
     name = session.name or session.agent_type
     report = session.report
     unread = session.control.unread()
-    watch, gave_up = _watch(session)
-    began = session.report.since
-    if gave_up and (ended := session.watcher.report) is not None:
-        began = ended.ended or began
+    watch, gave_up_at = _watch(session)
     held = _held(session)
     kind = session.agent_type
     known = (name, kind, session.profile.display, f"{kind}-{session.port}", f"{name}-{session.port}")
@@ -271,7 +268,7 @@ def _view(
         agent_type=session.agent_type,
         state=AgentState.EXITED if session.exit is not None else report.state,
         detail=one_line(report.detail),
-        since=began,
+        since=report.since if gave_up_at is None else gave_up_at,
         unseen=session.unseen,
         rang=rang,
         title=still_title(session.terminal.title, known),
@@ -286,22 +283,22 @@ def _view(
         unread=len(unread),
         unread_task=unread[0].task.id if unread else "",
         watch=watch,
-        gave_up=gave_up,
+        gave_up=gave_up_at is not None,
         unproved=unproved,
         answers=answers,
         receives=session.profile.receives,
     )
 
 
-def _watch(session: AgentSession) -> tuple[str, bool]:
-    """Return a few words on an agent's watch, and whether it gave up and nothing has happened since."""
+def _watch(session: AgentSession) -> tuple[str, float | None]:
+    """Return a few words on an agent's watch, and when it gave up if nothing has happened since."""
     report = session.watcher.report
     if report is not None and report.on:
-        return tr(f"watched {report.count}"), False
+        return tr(f"watched {report.count}"), None
     if report is None or report.state is not WatchState.GAVE_UP or report.ended is None:
-        return "", False
+        return "", None
     rests = session.exit is None and session.report.since <= report.ended
-    return (tr(f"gave up {report.count}"), True) if rests else ("", False)
+    return (tr(f"gave up {report.count}"), report.ended) if rests else ("", None)
 
 
 WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)

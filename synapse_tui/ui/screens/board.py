@@ -11,6 +11,7 @@ from itertools import groupby, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from synapse_tui.agents.watcher import LAST_TURN
 from synapse_tui.core.errors import SynapseError
 from synapse_tui.core.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.core.wording import since
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 SCREEN_LINES = 60  # lines of a screen that the board shows at most
 TIMELINE_EVENTS = 60
-ANSWERED_SECONDS = 10.0  # an answer this much older than the state belongs to an earlier turn
 SAME_SECONDS = 3.0  # between an agent's passage and the change of its message that it brings about
 CALLING = (AgentState.WAITING, AgentState.ERROR)
 NEVER_ASKED = tr("has not been asked for anything yet")
@@ -132,7 +132,7 @@ class BoardActions:
         )
         if last is None:
             return ""
-        if (self._main.now() - last.updated_at).total_seconds() > seconds + ANSWERED_SECONDS:
+        if (self._main.now() - last.updated_at).total_seconds() > seconds + LAST_TURN:
             return ""
         return "".join(text for text, _style in markdown_line(answer_words(last), "", "")).strip()
 

@@ -206,12 +206,11 @@ class Tour:
 
     def _look_at_draft(self, step: TourStep) -> None:
         if step.phase is Phase.ASKS and (self._waits or not self._keys):
-            step.receiver = next((name for name in (ALICE, BOB) if self._has_draft(name)), "")
+            step.receiver = next((name for name in (ALICE, BOB) if self._draft(name)), "")
             if step.receiver:
                 step.phase = Phase.RUNS
                 self._write(_other(step.receiver), step.receiver, tr(MEANWHILE))
-        if self._has_draft(step.receiver) and (session := self._session(step.receiver)) is not None:
-            step.draft = session.reading().draft
+        step.draft = self._draft(step.receiver) or step.draft
         delivered = step.message is not None and (_taken(step.message) or step.message.state.final)
         if step.phase is Phase.RUNS and delivered:
             step.phase = Phase.DONE
@@ -253,11 +252,11 @@ class Tour:
         session = self._session(part)
         return session.name if session is not None else part
 
-    def _has_draft(self, part: str) -> bool:
-        """Whether a person's draft is in the composer, and not the message that is being typed there."""
+    def _draft(self, part: str) -> str:
+        """Return the person's draft in the composer; empty while the message is being typed there."""
         session, message = self._session(part), self._step.message if self._step is not None else None
         typed = message is not None and message.delivery in BEING_TYPED
-        return session is not None and not typed and bool(session.reading().draft)
+        return "" if session is None or typed else session.reading().draft
 
     def _was_sent(self, step: TourStep) -> bool:
         """Whether the draft was sent and not cleared: the agent shows what it was sent."""
@@ -460,7 +459,7 @@ class Tour:
             return TourPage(title, [about], why, self._doing(NEXT))
         if step.phase is Phase.RUNS:
             sender, receiver = self._name(_other(step.receiver)), self._name(step.receiver)
-            if not self._has_draft(step.receiver):
+            if not self._draft(step.receiver):
                 about = [(tr("The composer is empty again."), _STRONG)]
                 return TourPage(title, [about], tr(f"{sender}'s message follows by itself."))
             about = [(tr(f"{sender} writes to {receiver}."), "")]
