@@ -19,7 +19,7 @@ from synapse_tui.messages.reasons import Reason
 
 PRODUCT = Path(synapse_tui.__file__).parent
 CATALOGUES = PRODUCT / "languages"
-EXAMPLES = sorted((PRODUCT / "teams" / "examples").glob("*.yaml"))
+EXAMPLES = sorted((PRODUCT / "agents" / "teams" / "examples").glob("*.yaml"))
 
 SPOKEN = {  # the functions that translate, and which of their arguments (None: all)
     "tr": (0,),
@@ -60,9 +60,9 @@ REASONS = (
     "a2a/external/worker.py",
     "daemon/display.py",
     "daemon/workspace.py",
-    "doctor/versions.py",
+    "cli/trials/versions.py",
     "workspace.py",
-    "worktrees/setup.py",
+    "agents/worktrees/setup.py",
 )
 """Where the sentences are written that become reasons and notices."""
 FAULTS = ("settings/",)
@@ -72,6 +72,7 @@ UNSAID = (
     "agents/delivery/typed_text.py",
     "messages/records.py",
     "messages/quick.py",
+    "messages/storage/location.py",
 )
 """Modules for programs, and texts that agents read."""
 FACTS = (
@@ -388,7 +389,7 @@ def paragraphs(docstring: str) -> Iterator[str]:
 def tables() -> Iterator[str]:
     """Return the texts of the tables that are read at run time."""
     from synapse_tui.cli.group import TOPICS
-    from synapse_tui.doctor.report import Outcome
+    from synapse_tui.cli.trials.report import Outcome
     from synapse_tui.settings.actions import ACTIONS, BOARD_KEYS, GROUPS, PLACES
     from synapse_tui.settings.schema import AREAS, SCHEMA, own_text
     from tests.profiles import shipped

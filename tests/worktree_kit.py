@@ -6,8 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from synapse_tui.worktrees.merge import Conflict, forecast, snapshots
-from synapse_tui.worktrees.trees import Repository, Worktree
+from synapse_tui.agents.worktrees.merge import Conflict, forecast, snapshots
+from synapse_tui.agents.worktrees.trees import Repository, Worktree
 
 ENVIRON = {
     **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},

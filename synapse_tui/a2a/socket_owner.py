@@ -18,8 +18,8 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from enum import StrEnum
 from pathlib import Path
 
-from synapse_tui.pty.guardian_process import mark_of
 from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.pty.guardian_process import mark_of
 
 Address = tuple[str, int]
 

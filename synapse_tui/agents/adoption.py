@@ -22,8 +22,8 @@ from synapse_tui.core.model import (
     TaskState,
 )
 from synapse_tui.messages.rows import entry_from
-from synapse_tui.pty import Handle
 from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.pty import Handle
 from synapse_tui.terminal import ProgramStatus, ProgressChanged, PromptMark, TerminalEvent
 from synapse_tui.workspace import AgentHandover
 

@@ -17,11 +17,11 @@ from typing import TypeVar
 from synapse_tui.core.errors import MessageError
 from synapse_tui.core.model import AgentState, ExitStatus, StateReport
 from synapse_tui.hooks import HookKind
-from synapse_tui.pty import Guardian, Handle, PtyProcess, ReadScheduler
-from synapse_tui.pty.guardian_process import read_table
-from synapse_tui.pty.process import MOST, StoppedTerminal
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
+from synapse_tui.system.pty import Guardian, Handle, PtyProcess, ReadScheduler
+from synapse_tui.system.pty.guardian_process import read_table
+from synapse_tui.system.pty.process import MOST, StoppedTerminal
 from synapse_tui.terminal import (
     LineScrolled,
     Modes,

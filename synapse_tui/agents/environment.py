@@ -13,7 +13,7 @@ from string import Template
 
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.core.errors import UnsafePath
-from synapse_tui.database.location import without_password
+from synapse_tui.messages.storage.location import without_password
 from synapse_tui.settings.schema import VARIABLE as DATABASE_VARIABLE
 from synapse_tui.system.files import private_folder, read_own, write_private
 from synapse_tui.system.paths import UserPaths

@@ -42,8 +42,8 @@ from synapse_tui.messages.service import TaskService
 from synapse_tui.messages.task_stream import AnswerProgress
 from synapse_tui.messages.tasks import Journal, TaskStore
 from synapse_tui.messages.text import check_size
-from synapse_tui.pty import Guardian, Handle, ReadScheduler
 from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.pty import Guardian, Handle, ReadScheduler
 from synapse_tui.terminal import Bell, ClipboardSet, Notification, Terminal, TerminalEvent, TitleChanged
 from synapse_tui.terminal.dump import dump, dump_restored
 from synapse_tui.terminal.style import Rgb

@@ -302,7 +302,7 @@ def _stop(session: RunningSession, agent_id: str) -> tuple[int, list[str]]:
 
 def _stop_original(record: RegistryEntry) -> tuple[int, list[str]]:
     """End an agent of the original synapse-a2a, whose own process serves it."""
-    from synapse_tui.pty.guardian_process import ProcessKey, send, start_time
+    from synapse_tui.system.pty.guardian_process import ProcessKey, send, start_time
 
     from .sessions import have_ended
 

@@ -209,8 +209,8 @@ def _known_to_shell(kind: str) -> Completer:
 
 
 def _teams() -> Iterable[tuple[str, str]]:
+    from synapse_tui.agents.teams.files import Teams
     from synapse_tui.system.paths import UserPaths, find_project
-    from synapse_tui.teams.files import Teams
 
     teams = Teams(find_project(Path.cwd()), UserPaths.of_environment())
     return [(name, "") for name in teams.names()]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from synapse_tui.cli.trials.report import Advice, DoctorReport, Outcome, Result
 from synapse_tui.core.errors import InvalidValue
-from synapse_tui.doctor.report import Advice, DoctorReport, Outcome, Result
 from synapse_tui.system.language import tr
 from synapse_tui.system.paths import UserPaths, find_project
 
@@ -40,8 +40,8 @@ from .output import (
 if TYPE_CHECKING:
     from synapse_tui.agents.profiles.finding import ProfileSet
     from synapse_tui.agents.profiles.profile import Profile
-    from synapse_tui.doctor.runner import ExaminationOrder
-    from synapse_tui.doctor.versions import Glance
+    from synapse_tui.cli.trials.runner import ExaminationOrder
+    from synapse_tui.cli.trials.versions import Glance
 
 Value = TypeVar("Value")
 OWNERS = {"shipped": "shipped", "user": "yours", "project": "project"}
@@ -122,7 +122,7 @@ def doctor_command(
 def _list(found: ProfileSet, *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from synapse_tui.doctor.versions import glance
+    from synapse_tui.cli.trials.versions import glance
 
     looks = glance(list(found.profiles.values()), os.environ, Path.cwd())
     if as_json:
@@ -159,7 +159,7 @@ def is_profile(path: Path) -> bool:
 
 def check_installed(profiles: Sequence[Profile]) -> None:
     from synapse_tui.core.errors import CommandNotFound
-    from synapse_tui.pty.spawn import find_command
+    from synapse_tui.system.pty.spawn import find_command
 
     for profile in profiles:
         if find_command(profile.command, env=os.environ, cwd=Path.cwd()) is None:
@@ -189,7 +189,7 @@ def confirm_turns(profiles: Sequence[Profile], order: ExaminationOrder) -> None:
 def examine_profile(
     profile: Profile, order: ExaminationOrder, *, verbose: bool, as_json: bool
 ) -> DoctorReport:
-    from synapse_tui.doctor.runner import examine
+    from synapse_tui.cli.trials.runner import examine
 
     progress = CheckProgress(profile.name, verbose=verbose)
     try:
@@ -226,7 +226,7 @@ def run_until_interrupted(work: Coroutine[Any, Any, Value]) -> Value:
 
 
 def order_of(given: Mapping[str, Any]) -> ExaminationOrder:
-    from synapse_tui.doctor.runner import ExaminationOrder
+    from synapse_tui.cli.trials.runner import ExaminationOrder
 
     return ExaminationOrder(
         checks=given.get("checks", ()),

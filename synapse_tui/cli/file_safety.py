@@ -31,8 +31,8 @@ from .group import profile_names
 from .output import ExitCode, note, plain, say, show, show_json, show_list
 
 if TYPE_CHECKING:
-    from synapse_tui.database.location import Location
     from synapse_tui.hooks.lock_database import LockDatabase
+    from synapse_tui.messages.storage.location import Location
     from synapse_tui.settings import Settings
 
 _PREFIX = "env.SYNAPSE_FILE_SAFETY_"
@@ -431,7 +431,7 @@ class ProjectLocks:
 
     @property
     def location(self) -> Location:
-        from synapse_tui.database.location import location_of
+        from synapse_tui.messages.storage.location import location_of
 
         file = self._project / Path(self._settings.text(f"{_PREFIX}DB_PATH")).expanduser()
         return location_of(self._settings, file, paths=self.caller.paths, project=self._project)

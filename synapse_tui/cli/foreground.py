@@ -14,12 +14,12 @@ from pathlib import Path
 from synapse_tui.core.model import AgentSpec
 from synapse_tui.daemon.logs import follow_log_level, log_to
 from synapse_tui.daemon.project import ProjectFiles, check_any
-from synapse_tui.driver import DriverOptions, driver_class, restore_terminal
 from synapse_tui.system.collector import Collector
 from synapse_tui.system.files import private_folder
 from synapse_tui.system.paths import UserPaths, find_project
 from synapse_tui.ui.app import SynapseApp
 from synapse_tui.ui.screens.shell import Guide
+from synapse_tui.widgets.driver import DriverOptions, driver_class, restore_terminal
 
 from .sessions import silence_unread_terminal
 

@@ -35,9 +35,9 @@ from .config import Layers
 from .output import confirm, is_interactive, note, one_line, plain, say, show, show_json, show_table
 
 if TYPE_CHECKING:
-    from synapse_tui.database.location import Location
     from synapse_tui.messages.archive import Archive
     from synapse_tui.messages.records import Record, TaskQuery
+    from synapse_tui.messages.storage.location import Location
 
 _SETTING = "env.SYNAPSE_HISTORY_ENABLED"
 _SPAN = re.compile(r"(\d+)([smhdw])")
@@ -340,7 +340,7 @@ def time_of(word: str, now: datetime | None = None) -> datetime | None:
 
 
 def _location() -> Location:
-    from synapse_tui.database.location import location_of
+    from synapse_tui.messages.storage.location import location_of
 
     caller = Caller.of()
     project = Path(caller.project)

@@ -17,12 +17,12 @@ from synapse_tui.agents.profiles.generic import not_found
 from synapse_tui.agents.profiles.programs import command_spec, read_command
 from synapse_tui.agents.profiles.reader import is_profile_name, read_profile
 from synapse_tui.agents.profiles.writer import flow
+from synapse_tui.cli.trials.probe import ProbeFailed, Proposal, Subject, propose
+from synapse_tui.cli.trials.report import Outcome
 from synapse_tui.core.errors import ConfigError, InvalidValue
-from synapse_tui.doctor.probe import ProbeFailed, Proposal, Subject, propose
-from synapse_tui.doctor.report import Outcome
-from synapse_tui.pty.spawn import find_command
 from synapse_tui.system.language import tr
 from synapse_tui.system.paths import UserPaths, shipped_profiles
+from synapse_tui.system.pty.spawn import find_command
 
 from .doctor import confirm_turns, examine_profile, run_until_interrupted
 from .editor import save
@@ -30,9 +30,9 @@ from .output import ExitCode, confirm, is_interactive, note, plain, show, show_j
 
 if TYPE_CHECKING:
     from synapse_tui.agents.profiles.profile import Profile
-    from synapse_tui.doctor.inference import Finding
-    from synapse_tui.doctor.report import DoctorReport
-    from synapse_tui.doctor.runner import ExaminationOrder
+    from synapse_tui.cli.trials.inference import Finding
+    from synapse_tui.cli.trials.report import DoctorReport
+    from synapse_tui.cli.trials.runner import ExaminationOrder
 
 
 def new_profile(

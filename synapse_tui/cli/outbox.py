@@ -27,7 +27,7 @@ from synapse_tui.core.errors import (
 )
 from synapse_tui.core.model import Parked
 from synapse_tui.core.wording import called, standing_words
-from synapse_tui.database.location import Location, location_of
+from synapse_tui.messages.storage.location import Location, location_of
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
 

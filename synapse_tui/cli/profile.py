@@ -32,7 +32,7 @@ from .output import ExitCode, note, note_left_out, say, show, show_json
 if TYPE_CHECKING:
     from synapse_tui.agents.profiles.finding import ProfileSet
     from synapse_tui.agents.profiles.profile import Origin, Profile
-    from synapse_tui.doctor.versions import Glance
+    from synapse_tui.cli.trials.versions import Glance
 
 
 @click.group(name="profile", cls=CommandGroup)
@@ -56,7 +56,7 @@ def list_command(*, as_json: bool) -> None:
     Examples:
       synapse profile list
     """
-    from synapse_tui.doctor.versions import glance
+    from synapse_tui.cli.trials.versions import glance
 
     found = _profiles()
     profiles = list(found.profiles.values())
@@ -210,7 +210,7 @@ def _check(path: Path, origin: Origin) -> Checked:
 
 
 def _examine(context: click.Context, profiles: Sequence[Profile], *, yes: bool, as_json: bool) -> None:
-    from synapse_tui.doctor.runner import ExaminationOrder
+    from synapse_tui.cli.trials.runner import ExaminationOrder
 
     order = ExaminationOrder()
     check_installed(profiles)

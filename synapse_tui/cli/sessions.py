@@ -48,7 +48,7 @@ from .completion import offering
 from .output import confirm, end_with, error_json, fail, is_interactive, note, say, show, show_json, show_list
 
 if TYPE_CHECKING:
-    from synapse_tui.pty.guardian_process import ProcessKey
+    from synapse_tui.system.pty.guardian_process import ProcessKey
 
 ASK_SECONDS = 2.0
 """Seconds that a host may take to describe itself."""
@@ -343,12 +343,12 @@ def attach_terminal(
             passed_on = True  # the terminal is as that version used it, so that no typed key is lost
             connection = _existing(place)
         if ended.why == "lost":
-            from synapse_tui.driver.outer import restore_terminal
+            from synapse_tui.widgets.driver.outer import restore_terminal
 
             restore_terminal(sys.stdout.fileno())
     finally:
         if passed_on:
-            from synapse_tui.driver.tty import forget_input, set_attributes
+            from synapse_tui.widgets.driver.tty import forget_input, set_attributes
 
             forget_input(sys.stdin.fileno())
             set_attributes(sys.stdin.fileno(), before)
@@ -364,7 +364,7 @@ class SilentHost:
     """
 
     def __init__(self, descriptor: int, keys: Line) -> None:
-        from synapse_tui.driver.tokenizer import Tokenizer
+        from synapse_tui.widgets.driver.tokenizer import Tokenizer
 
         self._descriptor = descriptor
         self._way = str(keys.get("way", ""))
@@ -374,15 +374,15 @@ class SilentHost:
         self._names: tuple[str, ...] = ()
 
     def show(self) -> None:
-        from synapse_tui.driver.outer import show_line
+        from synapse_tui.widgets.driver.outer import show_line
 
         way = f"{self._way}, " if self._way else ""
         show_line(self._descriptor, tr(f"the host of this session does not answer; leave it: {way}Ctrl+C"))
 
     def take(self, data: bytes) -> bool:
         """Take input of the terminal; return whether it has a key that leaves."""
-        from synapse_tui.driver.input_events import textual_name
-        from synapse_tui.driver.tokenizer import KeyToken, TextToken
+        from synapse_tui.widgets.driver.input_events import textual_name
+        from synapse_tui.widgets.driver.tokenizer import KeyToken, TextToken
 
         self.show()
         for token in self._tokenizer.feed(data):
@@ -512,7 +512,7 @@ class HostProcess:
         return self.key.pid
 
     def family(self) -> set[ProcessKey]:
-        from synapse_tui.pty.guardian_process import Family, read_table
+        from synapse_tui.system.pty.guardian_process import Family, read_table
 
         return {key for key in Family([self.key]).members(read_table()) if key.pid != os.getpid()}
 
@@ -524,7 +524,7 @@ def find_host(*sockets: Path) -> HostProcess | None:
     """
     import psutil
 
-    from synapse_tui.pty.guardian_process import ProcessKey, start_time
+    from synapse_tui.system.pty.guardian_process import ProcessKey, start_time
 
     wanted = {os.path.realpath(path) for path in sockets}
     for process in psutil.process_iter():
@@ -601,7 +601,7 @@ def _ask_to_end(place: SessionPlace, by: str) -> bool:
 
 
 def _end_process(host: HostProcess, place: SessionPlace, *, answered: bool) -> How:
-    from synapse_tui.pty.guardian_process import Family, alive, end_family, send
+    from synapse_tui.system.pty.guardian_process import Family, alive, end_family, send
 
     if answered and have_ended([host.key], END_SECONDS):
         return "asked"
@@ -629,7 +629,7 @@ def _end_process(host: HostProcess, place: SessionPlace, *, answered: bool) -> H
 
 def have_ended(keys: Iterable[ProcessKey], seconds: float) -> bool:
     """Wait for processes to exit and return whether they did; zombies have."""
-    from synapse_tui.pty.guardian_process import alive
+    from synapse_tui.system.pty.guardian_process import alive
 
     deadline = time.monotonic() + seconds
     left = {key for key in keys if alive(key)}

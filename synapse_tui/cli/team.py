@@ -24,7 +24,7 @@ from .project_files import agrees
 
 if TYPE_CHECKING:
     from synapse_tui.agents.profiles.finding import ProfileSet
-    from synapse_tui.teams.files import Team, Teams
+    from synapse_tui.agents.teams.files import Team, Teams
 
 _WHOSE = {"project": "this project", "user": "yours", "shipped": "example"}
 
@@ -109,7 +109,7 @@ def save_command(*, name: str, user: bool, force: bool, session: str, as_json: b
     Examples:
       synapse team save mine
     """
-    from synapse_tui.teams.files import check_team_name, nameable, team_text
+    from synapse_tui.agents.teams.files import check_team_name, nameable, team_text
 
     check_team_name(name)
     caller = Caller.of()
@@ -170,7 +170,7 @@ def _trust(teams: Teams, team: Team) -> None:
 
 
 def _teams(project: Path) -> Teams:
-    from synapse_tui.teams.files import Teams
+    from synapse_tui.agents.teams.files import Teams
 
     return Teams(project, UserPaths.of_environment())
 
@@ -206,7 +206,7 @@ def _described(team: Team, project: Path) -> list[dict[str, Any]]:
 
 def _agent(spec: AgentSpec, profiles: ProfileSet) -> dict[str, Any]:
     from synapse_tui.core.errors import CommandNotFound
-    from synapse_tui.pty.spawn import check_folder, find_command
+    from synapse_tui.system.pty.spawn import check_folder, find_command
 
     folder, words, problem = spec.cwd or Path(), list[str](), ""
     try:

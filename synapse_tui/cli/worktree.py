@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from synapse_tui.agents.worktrees.line_counts import FolderChange, parse_numstat
 from synapse_tui.core.errors import InvalidValue, WorktreeError
 from synapse_tui.core.wording import duration
 from synapse_tui.system.language import tr
 from synapse_tui.system.paths import tilde
-from synapse_tui.worktrees.line_counts import FolderChange, parse_numstat
 
 from .caller import Caller
 from .commands import CommandGroup, json_option
@@ -26,10 +26,10 @@ from .config import Layers
 from .output import ExitCode, confirm, is_interactive, note, plain, show, show_json, show_list
 
 if TYPE_CHECKING:
-    from synapse_tui.worktrees.keep import Kept
-    from synapse_tui.worktrees.merge import Conflict
-    from synapse_tui.worktrees.setup import SetUp
-    from synapse_tui.worktrees.trees import Repository, Worktree
+    from synapse_tui.agents.worktrees.keep import Kept
+    from synapse_tui.agents.worktrees.merge import Conflict
+    from synapse_tui.agents.worktrees.setup import SetUp
+    from synapse_tui.agents.worktrees.trees import Repository, Worktree
 
 
 def _names() -> list[tuple[str, str]]:
@@ -113,8 +113,8 @@ def setup_command(*, agent: str, as_json: bool) -> None:
 
 
 def _set_up(repository: Repository, tree: Worktree) -> SetUp:
+    from synapse_tui.agents.worktrees.setup import set_up
     from synapse_tui.system.trust import TrustStore
-    from synapse_tui.worktrees.setup import set_up
 
     caller = Caller.of()
     done = set_up(repository, tree, caller.folder, os.environ, TrustStore(caller.paths.trusted).trusts)
@@ -137,7 +137,7 @@ def list_command(*, as_json: bool) -> None:
     Examples:
       synapse worktree list
     """
-    from synapse_tui.worktrees.merge import forecast, snapshots
+    from synapse_tui.agents.worktrees.merge import forecast, snapshots
 
     repository = _repository()
     trees = repository.trees()
@@ -165,8 +165,8 @@ def diff_command(*, agent: str, stat: bool, as_json: bool) -> None:
       synapse worktree diff alice
       synapse worktree diff alice --stat
     """
-    from synapse_tui.worktrees.keep import snapshot
-    from synapse_tui.worktrees.merge import difference
+    from synapse_tui.agents.worktrees.keep import snapshot
+    from synapse_tui.agents.worktrees.merge import difference
 
     repository = _repository()
     tree = repository.tree(agent)
@@ -212,7 +212,7 @@ def merge_command(
       synapse worktree merge alice
       synapse worktree merge alice --commit "new parser" --squash
     """
-    from synapse_tui.worktrees.merge import listed, merge
+    from synapse_tui.agents.worktrees.merge import listed, merge
 
     _check_person("merge")
     repository = _repository()
@@ -244,7 +244,7 @@ def discard_command(*, agent: str, yes: bool, as_json: bool) -> None:
     Examples:
       synapse worktree discard alice
     """
-    from synapse_tui.worktrees.keep import remove
+    from synapse_tui.agents.worktrees.keep import remove
 
     _check_person("discard")
     repository = _repository()
@@ -270,7 +270,7 @@ def keep_command(*, agent: str, restore: str, as_json: bool) -> None:
       synapse worktree keep alice
       synapse worktree keep --restore alice
     """
-    from synapse_tui.worktrees import keep
+    from synapse_tui.agents.worktrees import keep
 
     if agent and restore:
         raise InvalidValue("AGENT and --restore cannot be combined", "give one of them")
@@ -296,7 +296,7 @@ def prune_command(*, dry_run: bool, as_json: bool) -> None:
     Examples:
       synapse worktree prune --dry-run
     """
-    from synapse_tui.worktrees import keep
+    from synapse_tui.agents.worktrees import keep
 
     _check_person("prune")
     repository = _repository()
@@ -326,8 +326,8 @@ def _may_go(repository: Repository, tree: Worktree) -> bool:
 
 
 def _why_it_stays(repository: Repository, tree: Worktree) -> str:
-    from synapse_tui.worktrees.keep import processes_in
-    from synapse_tui.worktrees.merge import is_merged
+    from synapse_tui.agents.worktrees.keep import processes_in
+    from synapse_tui.agents.worktrees.merge import is_merged
 
     why = ""
     if tree.lock_of_others:
@@ -349,7 +349,7 @@ class _State:
     def __init__(
         self, repository: Repository, tree: Worktree, now: str, conflicts: Sequence[Conflict]
     ) -> None:
-        from synapse_tui.worktrees.keep import snapshot
+        from synapse_tui.agents.worktrees.keep import snapshot
 
         self.tree = tree
         self.changes, self.uncommitted, self.busy, self.trouble = FolderChange(), list[str](), "", ""
@@ -414,13 +414,13 @@ def _in(files: Sequence[str] | None) -> str:
 
 
 def _changes(repository: Repository, tree: Worktree, now: str) -> FolderChange:
-    from synapse_tui.worktrees.merge import difference
+    from synapse_tui.agents.worktrees.merge import difference
 
     return parse_numstat(difference(repository, tree, now, "--numstat", "-z", "--no-renames"))
 
 
 def _repository() -> Repository:
-    from synapse_tui.worktrees.trees import Repository
+    from synapse_tui.agents.worktrees.trees import Repository
 
     return Repository(Caller.of().folder, os.environ)
 

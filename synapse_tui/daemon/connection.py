@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 
 from synapse_tui import __version__
 from synapse_tui.core.errors import SessionError, SynapseError
-from synapse_tui.driver import LinkOptions, TerminalLink
 from synapse_tui.sessions.wire import (
     VERSION,
     Line,
@@ -22,6 +21,7 @@ from synapse_tui.sessions.wire import (
     peer_uid,
     receive,
 )
+from synapse_tui.widgets.driver import LinkOptions, TerminalLink
 
 log = logging.getLogger(__name__)
 

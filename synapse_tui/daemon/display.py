@@ -15,8 +15,6 @@ from typing import Any
 from synapse_tui.core.errors import SynapseError
 from synapse_tui.core.model import AgentSpec
 from synapse_tui.daemon.recording.asciicast import ScreenRecorder
-from synapse_tui.driver import DriverOptions, TerminalLink, driver_class
-from synapse_tui.driver.synapse_driver import DETACHED_SIZE, Tap, smallest
 from synapse_tui.host.host import Host
 from synapse_tui.settings.keymap import textual_key
 from synapse_tui.system.dataclass import dataclass
@@ -26,6 +24,8 @@ from synapse_tui.ui.screens.main import restore_view, view_state
 from synapse_tui.ui.screens.questions import RestoreOffer
 from synapse_tui.ui.screens.shell import SessionControls
 from synapse_tui.widgets.appearance import adopt_environment
+from synapse_tui.widgets.driver import DriverOptions, TerminalLink, driver_class
+from synapse_tui.widgets.driver.synapse_driver import DETACHED_SIZE, Tap, smallest
 from synapse_tui.widgets.text import plural
 
 from .connection import Connection, handed_terminal

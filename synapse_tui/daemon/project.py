@@ -12,16 +12,16 @@ from pathlib import Path
 from synapse_tui.agents.instructions.compose import DELEGATE, InstructionTexts, read_file
 from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
 from synapse_tui.agents.profiles.programs import parse_spec
+from synapse_tui.agents.worktrees.setup import SCRIPT
 from synapse_tui.core.errors import SpawnError, SynapseError
 from synapse_tui.core.model import DEMO_AGENTS, AgentSpec
 from synapse_tui.host.following import ProfileFiles
 from synapse_tui.host.host import Host
-from synapse_tui.pty.spawn import find_command
 from synapse_tui.settings import Settings, load_settings
 from synapse_tui.settings.files import SettingsFiles
 from synapse_tui.system.paths import UserPaths, shipped_profiles
+from synapse_tui.system.pty.spawn import find_command
 from synapse_tui.system.trust import TrustStore, UntrustedFile
-from synapse_tui.worktrees.setup import SCRIPT
 
 _ALWAYS_THERE = frozenset({"dummy", "shell"})
 """Profiles that need nothing installed. If only these can be opened, there is no choice to offer."""

@@ -30,14 +30,14 @@ from synapse_tui.core.events import (
 )
 from synapse_tui.core.locks import FileKeys, Holder, Lock, Modification, ModificationQuery, lockless
 from synapse_tui.core.model import USER, AgentState
-from synapse_tui.database.location import location_of
 from synapse_tui.hooks import Dialect, HookEvent, HookKind, read_event
-from synapse_tui.pty.spawn import find_command
+from synapse_tui.messages.storage.location import location_of
 from synapse_tui.sessions.places import sockets_folder
 from synapse_tui.sessions.wire import peer_uid
 from synapse_tui.settings import Settings
 from synapse_tui.system.paths import UserPaths
 from synapse_tui.system.process_times import process_start
+from synapse_tui.system.pty.spawn import find_command
 
 from .dialects import context_answer, denial_answer, takes_context
 from .handler import HookHandler, LockStore, Writer, writer_of

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.agents.worktrees.trees import why_not_there
 from synapse_tui.core.errors import HistoryError
 from synapse_tui.core.events import EventBus, FileChanged, LocksChanged
 from synapse_tui.core.locks import (
@@ -27,12 +28,11 @@ from synapse_tui.core.locks import (
     local_task,
     told_change,
 )
-from synapse_tui.database.location import Location, patience_with
 from synapse_tui.hooks import FileWrite, HookEvent, HookKind, context_answer, denial_answer, takes_context
+from synapse_tui.messages.storage.location import Location, patience_with
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.paths import make_project_folder
 from synapse_tui.system.process_times import is_alive, process_name
-from synapse_tui.worktrees.trees import why_not_there
 
 from .changed_lines import Difference, FileSnapshot, ToolCall, compare, take
 

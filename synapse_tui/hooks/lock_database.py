@@ -32,11 +32,10 @@ from synapse_tui.core.locks import (
     local_task,
     read_time,
 )
-from synapse_tui.database.backend import Alive
-from synapse_tui.database.connect import backend_of
-from synapse_tui.database.location import BUSY, Location
-from synapse_tui.database.naming import FileNaming
-from synapse_tui.database.schema import SharedFile, Step
+from synapse_tui.messages.storage.backend import Alive, backend_of
+from synapse_tui.messages.storage.location import BUSY, Location
+from synapse_tui.messages.storage.naming import FileNaming
+from synapse_tui.messages.storage.schema import SharedFile, Step
 
 if TYPE_CHECKING:
     from sqlalchemy import Dialect

@@ -22,8 +22,6 @@ from synapse_tui.core.addresses import agent_id_for
 from synapse_tui.core.errors import HistoryError, InvalidValue, SynapseError
 from synapse_tui.core.events import EventBus, Notice, TaskChanged
 from synapse_tui.core.model import Parked, ReplyState
-from synapse_tui.database.location import Location, patience_with
-from synapse_tui.database.naming import naming_of
 from synapse_tui.messages.history import AgentJournal, History, Level, PushJournal
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.records import (
@@ -38,6 +36,8 @@ from synapse_tui.messages.records import (
     TaskQuery,
 )
 from synapse_tui.messages.recovery import kept_text
+from synapse_tui.messages.storage.location import Location, patience_with
+from synapse_tui.messages.storage.naming import naming_of
 from synapse_tui.messages.tasks import WHY_REPLY
 from synapse_tui.settings import Settings
 from synapse_tui.system.process_times import is_alive, process_name

@@ -35,6 +35,8 @@ from synapse_tui.agents.profiles.generic import not_found, profile_of
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession, resumed_spec, saved_agent
 from synapse_tui.agents.watcher import Watchdog
+from synapse_tui.agents.worktrees.setup import SetUp, set_up
+from synapse_tui.agents.worktrees.trees import Repository, Worktree, in_main_folder
 from synapse_tui.core.addresses import Address, agent_id_for, check_name
 from synapse_tui.core.errors import (
     AgentNotFound,
@@ -55,21 +57,19 @@ from synapse_tui.core.events import (
     Notice,
 )
 from synapse_tui.core.model import USER, AgentSpec, Task
-from synapse_tui.database.location import location_of
 from synapse_tui.hooks.file_safety import FileSafety
 from synapse_tui.messages.records import Change
-from synapse_tui.pty import Guardian, GuardianHandle, ReadScheduler
-from synapse_tui.pty.spawn import check_folder, find_command
+from synapse_tui.messages.storage.location import location_of
 from synapse_tui.sessions.registry import Registry
 from synapse_tui.settings import Settings
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.paths import UserPaths, tilde
 from synapse_tui.system.process_times import raise_open_files
+from synapse_tui.system.pty import Guardian, GuardianHandle, ReadScheduler
+from synapse_tui.system.pty.spawn import check_folder, find_command
 from synapse_tui.system.trust import TrustStore
 from synapse_tui.terminal import capture_history
 from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover, SavedAgent
-from synapse_tui.worktrees.setup import SetUp, set_up
-from synapse_tui.worktrees.trees import Repository, Worktree, in_main_folder
 
 from .following import ProfileFiles, SettingsFollower
 from .history import HistoryKeeper

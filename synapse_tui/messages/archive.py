@@ -15,10 +15,9 @@ from sqlmodel import Session, col, func, select
 
 from synapse_tui.core.errors import HistoryError, TaskNotFound
 from synapse_tui.core.model import Task
-from synapse_tui.database.backend import READS, Alive
-from synapse_tui.database.connect import backend_of
-from synapse_tui.database.location import BUSY, Location
-from synapse_tui.database.tables import ChangeRow, TaskRow
+from synapse_tui.messages.storage.backend import READS, Alive, backend_of
+from synapse_tui.messages.storage.location import BUSY, Location
+from synapse_tui.messages.storage.tables import ChangeRow, TaskRow
 
 from .database import (
     cancel_undelivered,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from synapse_tui.core.errors import HistoryError
 from synapse_tui.core.model import DeliveryState, OutboxEntry, Task, TaskState
-from synapse_tui.database.location import BUSY, Location
+from synapse_tui.messages.storage.location import BUSY, Location
 
 from .records import (
     Addressee,

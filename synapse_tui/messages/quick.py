@@ -17,8 +17,8 @@ from typing import Any
 
 from synapse_tui.core.locks import FileKeys, Lock, read_time
 from synapse_tui.core.model import Task
-from synapse_tui.database.location import BUSY, Location
-from synapse_tui.database.schema import STEPS
+from synapse_tui.messages.storage.location import BUSY, Location
+from synapse_tui.messages.storage.schema import STEPS
 from synapse_tui.system.dataclass import dataclass
 
 from .conversations import external_task_of

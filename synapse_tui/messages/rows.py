@@ -16,7 +16,7 @@ from .records import Addressee, Change, OutboxPlace, SavedTask, Undelivered
 from .recovery import DeliveryStatus, after_end, parked_by
 
 if TYPE_CHECKING:
-    from synapse_tui.database.tables import ChangeRow, OutboxRow, TaskRow
+    from synapse_tui.messages.storage.tables import ChangeRow, OutboxRow, TaskRow
 
 Json = TypeVar("Json", dict[str, Any], list[dict[str, Any]])
 
@@ -146,7 +146,7 @@ def _undelivered(row: TaskRow, place: OutboxRow | None, closed: str) -> Undelive
 
 
 def put_delivery_status(row: TaskRow, standing: DeliveryStatus, now: datetime) -> ChangeRow:
-    from synapse_tui.database.tables import ChangeRow  # noqa: PLC0415 - SQLModel, which reading a task does without
+    from synapse_tui.messages.storage.tables import ChangeRow  # noqa: PLC0415 - SQLModel, which reading a task does without
 
     row.status, row.delivery, row.reason = standing.state.value, standing.delivery.value, standing.reason
     row.updated_at = now

@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from synapse_tui.database.naming import Naming
+from synapse_tui.messages.storage.naming import Naming
 
 from .records import Page, TaskQuery
 from .search import (

@@ -30,7 +30,7 @@ from typing import Any
 from sqlalchemy import BindParameter, Connection, Engine, bindparam, text
 from sqlalchemy.exc import OperationalError
 
-from synapse_tui.database.backend import READS
+from synapse_tui.messages.storage.backend import READS
 from synapse_tui.system.dataclass import dataclass
 
 from .quick import NEWEST, listing, stored

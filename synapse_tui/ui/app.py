@@ -20,9 +20,6 @@ from textual.widgets import Input
 
 from synapse_tui.core.events import Event, SettingsChanged
 from synapse_tui.core.model import DEMO_AGENTS, AgentSpec
-from synapse_tui.driver.input_events import OuterTerminalChanged, TerminalText, TerminalTooLarge
-from synapse_tui.driver.link import TerminalLink
-from synapse_tui.driver.synapse_driver import SynapseDriver
 from synapse_tui.messages.mention import MentionInterceptor
 from synapse_tui.settings.keymap import Keymap
 from synapse_tui.system.dataclass import dataclass
@@ -53,6 +50,9 @@ from synapse_tui.ui.screens.tour import Tour
 from synapse_tui.widgets.appearance import plainest
 from synapse_tui.widgets.bars import SCROLL_KEY
 from synapse_tui.widgets.conversation import ConversationLog, ConversationView
+from synapse_tui.widgets.driver.input_events import OuterTerminalChanged, TerminalText, TerminalTooLarge
+from synapse_tui.widgets.driver.link import TerminalLink
+from synapse_tui.widgets.driver.synapse_driver import SynapseDriver
 from synapse_tui.widgets.error_handling import FaultTolerant
 from synapse_tui.widgets.key_hints import WhichKey
 from synapse_tui.widgets.lock_panel import LockPanel

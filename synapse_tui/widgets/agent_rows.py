@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 
+from synapse_tui.agents.worktrees.line_counts import FolderChange
 from synapse_tui.core.wording import since
 from synapse_tui.system.language import tr
-from synapse_tui.worktrees.line_counts import FolderChange
 
 from .board_model import BoardRow
 from .fit import Piece, fill, pad, shorten, width_of

@@ -12,7 +12,7 @@ from textual.constants import COLOR_SYSTEM
 from textual.filter import Monochrome, NoColor
 from textual.widget import Widget
 
-from synapse_tui.driver.outer import is_limited
+from synapse_tui.widgets.driver.outer import is_limited
 
 from .states import PlainSigns
 

@@ -13,10 +13,10 @@ from typing import Literal, TypeVar, cast
 
 from rich.cells import cell_len, chop_cells
 
+from synapse_tui.agents.worktrees.line_counts import FolderChange
 from synapse_tui.core.wording import since
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import join_rows, tr
-from synapse_tui.worktrees.line_counts import FolderChange
 
 from .agent_rows import BESIDE, Line, changed_columns, counts, flat_row, heading, name_column, tall_row
 from .board_model import BoardRow

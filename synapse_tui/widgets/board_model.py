@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from synapse_tui.agents.worktrees.line_counts import FolderChange
 from synapse_tui.core.model import AgentState
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
-from synapse_tui.worktrees.line_counts import FolderChange
 
 from .states import HOLDS, NEEDS_YOU, State
 from .views import AgentView

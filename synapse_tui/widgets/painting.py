@@ -29,9 +29,9 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from synapse_tui.driver import SynapseDriver
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.terminal import Line, Scroll
+from synapse_tui.widgets.driver import SynapseDriver
 
 from .strips import Pens, Span, StripPiece, TerminalStrip, build_pieces, draw
 

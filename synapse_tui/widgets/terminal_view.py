@@ -15,7 +15,6 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from synapse_tui.core.model import AgentState, StateReport
-from synapse_tui.driver.input_events import TerminalKey, TerminalKeyRelease, TerminalText, textual_name
 from synapse_tui.messages.mention import Mention, MentionView
 from synapse_tui.settings.actions import PLACES, Place
 from synapse_tui.system.dataclass import dataclass
@@ -23,6 +22,12 @@ from synapse_tui.system.language import tr
 from synapse_tui.terminal import Line, Terminal
 from synapse_tui.terminal.input import KeyEvent, MouseEvent, MouseKind, encode_mouse
 from synapse_tui.terminal.render import clean_link
+from synapse_tui.widgets.driver.input_events import (
+    TerminalKey,
+    TerminalKeyRelease,
+    TerminalText,
+    textual_name,
+)
 
 from .answer_card import AnswerCard, AnswerView, SentLine
 from .fit import Hint

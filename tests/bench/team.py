@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from synapse_tui.core.locks import Holder
-from synapse_tui.database.location import TeamDatabase
 from synapse_tui.hooks.lock_database import LockDatabase
 from synapse_tui.messages.archive import Archive
 from synapse_tui.messages.records import TaskQuery
+from synapse_tui.messages.storage.location import TeamDatabase
 from synapse_tui.system.process_times import is_alive, process_name
 from tests.bench.locks import change
 from tests.bench.search import NAMES, QUERIES, ask, fill_index, rows

@@ -13,8 +13,8 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
-from synapse_tui.worktrees.changes import LineCounter
-from synapse_tui.worktrees.line_counts import Activity, ChangeCounter, FolderChange
+from synapse_tui.agents.worktrees.changes import LineCounter
+from synapse_tui.agents.worktrees.line_counts import Activity, ChangeCounter, FolderChange
 from tests.worktree_kit import ENVIRON, commit, git, make_repository
 
 TREES = 10

@@ -16,7 +16,7 @@ from typing import Any
 from synapse_tui.agents.composer import ComposerReading, read_composer
 from synapse_tui.agents.state import StateDetector
 from synapse_tui.core.model import AgentState, ExitStatus
-from synapse_tui.pty import PtyProcess, ReadScheduler
+from synapse_tui.system.pty import PtyProcess, ReadScheduler
 from synapse_tui.terminal import Terminal
 from synapse_tui.terminal.events import TerminalEvent
 from tests.integration.pty_harness import until

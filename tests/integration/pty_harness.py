@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from synapse_tui.core.model import ExitStatus
-from synapse_tui.pty import Guardian, PtyProcess, ReadScheduler
+from synapse_tui.system.pty import Guardian, PtyProcess, ReadScheduler
 from tests.waiting import until
 
 

@@ -16,8 +16,8 @@ from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.core.events import Event, EventBus, TaskChanged
 from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState, MessageRequest, Sender, Task
-from synapse_tui.pty import ReadScheduler
 from synapse_tui.system.paths import UserPaths
+from synapse_tui.system.pty import ReadScheduler
 from tests.profiles import shipped
 from tests.waiting import until
 

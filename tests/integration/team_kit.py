@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from synapse_tui.core.locks import ChangeType, Holder, Modification
-from synapse_tui.database.location import TeamDatabase
 from synapse_tui.hooks.lock_database import LockDatabase
+from synapse_tui.messages.storage.location import TeamDatabase
 
 CLAUDE = "synapse-claude-8100"
 REMOTE = "git@github.com:Team/App.git"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from synapse_tui.doctor.checks import processes_with
-from synapse_tui.doctor.runner import NAMES
+from synapse_tui.cli.trials.checks import processes_with
+from synapse_tui.cli.trials.runner import NAMES
 from synapse_tui.system.paths import shipped_profiles
 from tests.integration.shell_kit import Result, Shell
 from tests.waiting import PATIENCE

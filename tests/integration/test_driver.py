@@ -20,7 +20,8 @@ from textual.binding import Binding
 from textual.widgets import Input, Static
 
 from synapse_tui.core.errors import TerminalUnfit
-from synapse_tui.driver import (
+from synapse_tui.terminal.input import KeyEvent
+from synapse_tui.widgets.driver import (
     DriverOptions,
     SynapseDriver,
     TerminalKey,
@@ -28,10 +29,9 @@ from synapse_tui.driver import (
     driver_class,
     restore_terminal,
 )
-from synapse_tui.driver.link import LinkListener, LinkOptions, TerminalLink
-from synapse_tui.driver.outer import UNDO_ALL
-from synapse_tui.driver.tty import MAX_CELLS, MAX_COLUMNS, MAX_LINES
-from synapse_tui.terminal.input import KeyEvent
+from synapse_tui.widgets.driver.link import LinkListener, LinkOptions, TerminalLink
+from synapse_tui.widgets.driver.outer import UNDO_ALL
+from synapse_tui.widgets.driver.tty import MAX_CELLS, MAX_COLUMNS, MAX_LINES
 from tests.integration.driver_terminal import KITTY_ANSWERS, XTERM_ANSWERS, OuterEnd
 
 XTERM = {"TERM": "xterm-256color"}

@@ -7,7 +7,7 @@ import threading
 
 from textual.widgets import Static
 
-from synapse_tui.driver.tty import LIMIT, OutputQueue
+from synapse_tui.widgets.driver.tty import LIMIT, OutputQueue
 from tests.integration.driver_terminal import KITTY_ANSWERS, OuterEnd
 from tests.integration.test_driver import ProbeApp, driver_of, running
 from tests.waiting import PATIENCE

@@ -14,10 +14,10 @@ import pytest
 
 from synapse_tui.cli.caller import IDENTITY
 from synapse_tui.core.events import Notice
-from synapse_tui.pty import guardian_process
-from synapse_tui.pty.guardian_process import parse_start, start_time
 from synapse_tui.sessions.client import ask, connect_or_start, request
 from synapse_tui.sessions.places import place_of
+from synapse_tui.system.pty import guardian_process
+from synapse_tui.system.pty.guardian_process import parse_start, start_time
 from tests.integration.pty_harness import Harness, runs, until
 from tests.integration.session_rig import open_rig
 from tests.integration.test_guardian import finish, owner_of
@@ -172,7 +172,7 @@ async def test_an_agent_is_known_by_what_it_was_given_not_by_what_proc_shows(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Just after its start a process shows no environment, and a leader that has ended shows none at all."""
-    monkeypatch.setattr("synapse_tui.pty.process.agent_of", lambda leader: None)
+    monkeypatch.setattr("synapse_tui.system.pty.process.agent_of", lambda leader: None)
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', {DAEMON!r}])"
     program = harness.spawn(
         sys.executable, "-S", "-c", f"{code}\nimport time\ntime.sleep(1000)", SYNAPSE_AGENT_ID=AGENT

@@ -23,10 +23,10 @@ from synapse_tui.core.content import Part, TaskMessage
 from synapse_tui.core.errors import HistoryError
 from synapse_tui.core.events import EventBus, ExternalTalked
 from synapse_tui.core.model import USER, ReplyState, Sender, Task, TaskState
-from synapse_tui.database.location import Location, TeamDatabase
-from synapse_tui.database.naming import naming_of
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.records import AgentKey
+from synapse_tui.messages.storage.location import Location, TeamDatabase
+from synapse_tui.messages.storage.naming import naming_of
 from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.system.paths import UserPaths
 from tests.fake_agent import FakeAgent

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.pty import Guardian
-from synapse_tui.pty.guardian import restart_delay
-from synapse_tui.pty.guardian_process import (
+from synapse_tui.system.pty import Guardian
+from synapse_tui.system.pty.guardian import restart_delay
+from synapse_tui.system.pty.guardian_process import (
     Family,
     ProcessKey,
     alive,
@@ -26,7 +26,7 @@ from tests.integration.pty_harness import Harness, descriptors, runs, until
 OWNER = """
 import asyncio, json, os, re, sys
 from pathlib import Path
-from synapse_tui.pty import Guardian, PtyProcess, ReadScheduler
+from synapse_tui.system.pty import Guardian, PtyProcess, ReadScheduler
 
 async def main():
     guardian = Guardian(sys.argv[3] or sys.executable)
@@ -213,7 +213,7 @@ def test_a_pid_that_was_used_again_is_not_touched():
 
 
 def test_table_by_ps_agrees_with_proc():
-    from synapse_tui.pty.guardian_process import _ps_rows
+    from synapse_tui.system.pty.guardian_process import _ps_rows
 
     if not Path("/bin/ps").exists():
         pytest.skip("no ps")

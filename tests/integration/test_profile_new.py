@@ -17,10 +17,10 @@ from synapse_tui.agents.profiles.reader import read_profile
 from synapse_tui.agents.profiles.writer import Plain
 from synapse_tui.cli import new_profile
 from synapse_tui.cli.output import ExitCode
+from synapse_tui.cli.trials.checks import processes_with
+from synapse_tui.cli.trials.inference import Finding
+from synapse_tui.cli.trials.probe import Proposal, Subject
 from synapse_tui.core.model import AgentState
-from synapse_tui.doctor.checks import processes_with
-from synapse_tui.doctor.inference import Finding
-from synapse_tui.doctor.probe import Proposal, Subject
 from tests.command_line import call
 from tests.integration.pty_harness import Harness
 from tests.integration.shell_kit import SYNAPSE, Shell

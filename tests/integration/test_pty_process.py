@@ -15,7 +15,7 @@ import pytest
 
 from synapse_tui.core.errors import FolderUnusable, MessageError, SpawnError
 from synapse_tui.core.model import ExitStatus
-from synapse_tui.pty import PtyProcess
+from synapse_tui.system.pty import PtyProcess
 from tests.integration.pty_harness import descriptors, runs, until
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")

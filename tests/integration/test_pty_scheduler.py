@@ -13,8 +13,8 @@ import tty
 
 import pytest
 
-from synapse_tui.pty import ReadScheduler
-from synapse_tui.pty.scheduler import LOOK_AGAIN, LOOK_READ
+from synapse_tui.system.pty import ReadScheduler
+from synapse_tui.system.pty.scheduler import LOOK_AGAIN, LOOK_READ
 from tests.integration.pty_harness import until
 
 FLOOD = "stty -echo; exec yes 'a line of a program that writes as fast as it can'"

@@ -22,7 +22,7 @@ from synapse_tui.core.events import (
     ClipboardRequested,
 )
 from synapse_tui.core.model import AgentState, DeliveryState, ExitStatus, TaskState
-from synapse_tui.pty.scheduler import LOOK_AGAIN, LOOK_READ
+from synapse_tui.system.pty.scheduler import LOOK_AGAIN, LOOK_READ
 from synapse_tui.terminal import Damage
 from tests.integration.session_rig import open_rig, until, with_profile
 from tests.profiles import shipped

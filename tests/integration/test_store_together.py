@@ -14,12 +14,12 @@ from pathlib import Path
 from synapse_tui.core.events import EventBus
 from synapse_tui.core.locks import ChangeType, Holder, Modification
 from synapse_tui.core.model import DeliveryState, MessageRequest, Sender, TaskState
-from synapse_tui.database.sqlite import open_engine
 from synapse_tui.hooks.lock_database import LockDatabase
 from synapse_tui.messages.archive import Archive
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.records import AgentKey, TaskQuery
+from synapse_tui.messages.storage.sqlite import open_engine
 from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.system.process_times import is_alive, process_name
 
@@ -118,7 +118,7 @@ if __name__ == "__main__":
 INSERT = """
 import sys
 from pathlib import Path
-from synapse_tui.database.sqlite import open_engine
+from synapse_tui.messages.storage.sqlite import open_engine
 engine, _ = open_engine(Path(sys.argv[1]), steps=())
 with engine.begin() as connection:
     connection.exec_driver_sql("INSERT INTO notes VALUES ('of another process')")

@@ -19,14 +19,14 @@ from sqlmodel import SQLModel, inspect
 
 from synapse_tui.core.errors import HistoryError
 from synapse_tui.core.model import AgentState, DeliveryState, MessageRequest
-from synapse_tui.database.connect import backend_of
-from synapse_tui.database.location import TeamDatabase
-from synapse_tui.database.naming import naming_of
-from synapse_tui.database.schema import POSTGRES_STEPS
 from synapse_tui.messages.archive import Archive
 from synapse_tui.messages.history import History
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.records import AgentKey, TaskQuery
+from synapse_tui.messages.storage.backend import backend_of
+from synapse_tui.messages.storage.location import TeamDatabase
+from synapse_tui.messages.storage.naming import naming_of
+from synapse_tui.messages.storage.schema import POSTGRES_STEPS
 from tests.integration.session_rig import until
 from tests.integration.team_kit import checkout
 from tests.integration.test_history import PEER, leave_two_waiting, one_agent

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from synapse_tui.core.errors import HandoverError
-from synapse_tui.pty import Guardian, GuardianHandle, Handle, PtyProcess, ReadScheduler
+from synapse_tui.system.pty import Guardian, GuardianHandle, Handle, PtyProcess, ReadScheduler
 from tests.integration.pty_harness import Harness, runs, until
 
 HOST = Path(__file__).with_name("upgrade_host.py")

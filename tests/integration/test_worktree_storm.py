@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.agents.worktrees import keep
+from synapse_tui.agents.worktrees.merge import is_merged, merge
+from synapse_tui.agents.worktrees.trees import Repository, Worktree
 from synapse_tui.core.errors import WorktreeError
-from synapse_tui.worktrees import keep
-from synapse_tui.worktrees.merge import is_merged, merge
-from synapse_tui.worktrees.trees import Repository, Worktree
 from tests.worktree_kit import ENVIRON, foreseen, git, make_repository
 
 STEPS = int(os.environ.get("SYNAPSE_STORM", "60"))
@@ -39,9 +39,9 @@ OWN = ("build", "vendor")  # folders that are ignored, or a repository within: n
 CALL = """
 import os, sys
 from pathlib import Path
-from synapse_tui.worktrees import keep
-from synapse_tui.worktrees.merge import merge
-from synapse_tui.worktrees.trees import Repository
+from synapse_tui.agents.worktrees import keep
+from synapse_tui.agents.worktrees.merge import merge
+from synapse_tui.agents.worktrees.trees import Repository
 repository = Repository(Path(sys.argv[1]), dict(os.environ))
 what, name = sys.argv[2:4]
 if what == "add":

@@ -17,6 +17,12 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.agents.worktrees import keep
+from synapse_tui.agents.worktrees.changes import LineCounter, read_changes
+from synapse_tui.agents.worktrees.merge import Conflict, difference, is_merged, merge
+from synapse_tui.agents.worktrees.merge import commit as commit_work
+from synapse_tui.agents.worktrees.setup import set_up
+from synapse_tui.agents.worktrees.trees import INCLUDE, TRASH, Repository, in_main_folder, why_not_there
 from synapse_tui.cli.worktree import shown_diff
 from synapse_tui.core.errors import SynapseError, WorktreeError
 from synapse_tui.core.events import Notice
@@ -24,12 +30,6 @@ from synapse_tui.core.model import AgentSpec
 from synapse_tui.host.host import Host
 from synapse_tui.sessions.registry import Registry, RegistryEntry
 from synapse_tui.system.trust import TrustStore
-from synapse_tui.worktrees import keep
-from synapse_tui.worktrees.changes import LineCounter, read_changes
-from synapse_tui.worktrees.merge import Conflict, difference, is_merged, merge
-from synapse_tui.worktrees.merge import commit as commit_work
-from synapse_tui.worktrees.setup import set_up
-from synapse_tui.worktrees.trees import INCLUDE, TRASH, Repository, in_main_folder, why_not_there
 from tests.command_line import Result, call
 from tests.integration.host_kit import make_host, running
 from tests.waiting import PATIENCE, wait_until
@@ -822,7 +822,7 @@ def test_whoever_holds_the_lock_is_not_waited_for_forever(
     repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An agent can hold it, too."""
-    monkeypatch.setattr("synapse_tui.worktrees.trees.LOCK_TIMEOUT", 0.05)
+    monkeypatch.setattr("synapse_tui.agents.worktrees.trees.LOCK_TIMEOUT", 0.05)
     lock = repository.common / "synapse-worktrees.lock"
     held = repository.locked()
     with held, ThreadPoolExecutor() as pool:

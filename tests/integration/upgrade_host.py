@@ -12,7 +12,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from synapse_tui.pty import Guardian, GuardianHandle, Handle, PtyProcess, ReadScheduler
+from synapse_tui.system.pty import Guardian, GuardianHandle, Handle, PtyProcess, ReadScheduler
 from synapse_tui.terminal import Terminal
 from synapse_tui.terminal.dump import dump
 from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover

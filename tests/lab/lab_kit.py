@@ -24,8 +24,8 @@ from synapse_tui.agents.session import AgentSession
 from synapse_tui.core.events import AgentStateChanged, Event, EventBus
 from synapse_tui.core.model import AgentSpec, AgentState, MessageRequest, Sender, Task, TaskState
 from synapse_tui.messages.tasks import Journal
-from synapse_tui.pty import ReadScheduler
 from synapse_tui.system.paths import UserPaths, shipped_profiles
+from synapse_tui.system.pty import ReadScheduler
 from tests.lab.agents import AGENTS as LAB_AGENTS
 from tests.lab.fake_model import APPENDED, CLOSED
 from tests.profiles import shipped

@@ -17,8 +17,8 @@ from synapse_tui.agents.environment import child_environment
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.state import StateDetector
 from synapse_tui.core.model import AgentState
-from synapse_tui.pty import PtyProcess, ReadScheduler
 from synapse_tui.system.paths import shipped_profiles
+from synapse_tui.system.pty import PtyProcess, ReadScheduler
 from synapse_tui.terminal import Terminal
 from tests.integration.pty_harness import until
 from tests.lab.agents import AGENTS as LAB_AGENTS

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from synapse_tui.pty import PtyProcess, ReadScheduler
+from synapse_tui.system.pty import PtyProcess, ReadScheduler
 from synapse_tui.terminal import Terminal
 from tests.integration.pty_harness import until
 

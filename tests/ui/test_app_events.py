@@ -9,12 +9,12 @@ import pytest
 from synapse_tui.core.errors import PortsExhausted, ProfileError, SynapseError
 from synapse_tui.core.events import AgentBell, AgentProcessExited, ClipboardRequested, Notice
 from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState, ExitStatus, Task, TaskState
-from synapse_tui.driver.input_events import OuterTerminalChanged, TerminalTooLarge
-from synapse_tui.driver.outer import OuterTerminal
 from synapse_tui.host.routing import Receipt
 from synapse_tui.ui.app import SynapseApp
 from synapse_tui.ui.screens.new_agent import Launcher
 from synapse_tui.ui.screens.palette import PaletteEntry, offers
+from synapse_tui.widgets.driver.input_events import OuterTerminalChanged, TerminalTooLarge
+from synapse_tui.widgets.driver.outer import OuterTerminal
 from synapse_tui.widgets.sidebar import MessageList
 from tests.ui.app_kit import at_main, make_app, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost

@@ -14,8 +14,6 @@ from textual.widgets import OptionList, Static, TextArea
 
 from synapse_tui.core.errors import AgentNotFound
 from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState, ExitStatus
-from synapse_tui.driver import TerminalKey, TerminalText
-from synapse_tui.driver.tokenizer import KeyToken, TextToken, Tokenizer
 from synapse_tui.host.routing import Receipt
 from synapse_tui.settings.actions import GROUPS
 from synapse_tui.settings.keymap import Keymap, read_bindings
@@ -25,6 +23,8 @@ from synapse_tui.ui.screens.composer import Chips, Composer
 from synapse_tui.ui.screens.dialog import Confirm, Report
 from synapse_tui.ui.screens.new_agent import COMMAND, NewAgent
 from synapse_tui.ui.screens.palette import Palette
+from synapse_tui.widgets.driver import TerminalKey, TerminalText
+from synapse_tui.widgets.driver.tokenizer import KeyToken, TextToken, Tokenizer
 from synapse_tui.widgets.pane import ExitBar
 from tests.ui.app_kit import LEADER, at_main, exit_bar, notices, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from textual.widgets import Input, TextArea
 
-from synapse_tui.driver.input_events import TerminalKey, TerminalText
-from synapse_tui.driver.tokenizer import KeyToken, TextToken, Tokenizer
 from synapse_tui.ui.app import SynapseApp
+from synapse_tui.widgets.driver.input_events import TerminalKey, TerminalText
+from synapse_tui.widgets.driver.tokenizer import KeyToken, TextToken, Tokenizer
 from tests.ui.app_kit import at_main, running, three_agents, until
 from tests.ui.fakes import FakeHost, FakeSession
 

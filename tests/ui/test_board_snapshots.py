@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from synapse_tui.agents.worktrees.line_counts import FolderChange
 from synapse_tui.ui.app import SynapseApp
-from synapse_tui.worktrees.line_counts import FolderChange
 from tests.ui.app_kit import make_app
 from tests.ui.board_kit import DIALOG, ask, team
 from tests.ui.fakes import FakeHost

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from textual.widgets import Input, OptionList
 
+from synapse_tui.agents.worktrees import keep
+from synapse_tui.agents.worktrees.changes import FileDiff, read_changes
+from synapse_tui.agents.worktrees.trees import Repository
 from synapse_tui.ui.app import SynapseApp
 from synapse_tui.ui.screens.board import BoardActions
 from synapse_tui.ui.screens.changes import ChangesView, CommitForm, MergeForm, RemarkForm, hunks, numbered
 from synapse_tui.ui.screens.dialog import Confirm
-from synapse_tui.worktrees import keep
-from synapse_tui.worktrees.changes import FileDiff, read_changes
-from synapse_tui.worktrees.trees import Repository
 from tests.ui.app_kit import LEADER, at_main, make_app, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 from tests.ui.looks import every_look

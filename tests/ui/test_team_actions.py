@@ -10,10 +10,10 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from synapse_tui.agents.teams.files import Teams
 from synapse_tui.core.errors import PortsExhausted
 from synapse_tui.core.model import AgentSpec
 from synapse_tui.system.paths import UserPaths
-from synapse_tui.teams.files import Teams
 from synapse_tui.ui.app import SynapseApp
 from synapse_tui.ui.screens.dialog import Pick
 from synapse_tui.ui.screens.questions import TrustQuestion

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from textual import events
 
-from synapse_tui.driver.input_events import TerminalKey, TerminalKeyRelease
 from synapse_tui.terminal.input import KeyEvent
+from synapse_tui.widgets.driver.input_events import TerminalKey, TerminalKeyRelease
 from synapse_tui.widgets.strips import Highlight, highlights_of
 from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.app_kit import until

@@ -13,10 +13,10 @@ from textual.geometry import Offset, Size
 
 from synapse_tui.core.addresses import Address, Completion
 from synapse_tui.core.model import AgentState
-from synapse_tui.driver import TerminalKey
-from synapse_tui.driver.tokenizer import KeyToken, TextToken, Tokenizer
 from synapse_tui.messages.mention import MentionInterceptor, MentionView
 from synapse_tui.widgets import mention_overlay
+from synapse_tui.widgets.driver import TerminalKey
+from synapse_tui.widgets.driver.tokenizer import KeyToken, TextToken, Tokenizer
 from synapse_tui.widgets.fit import width_of
 from synapse_tui.widgets.mention_overlay import (
     DrawnMention,

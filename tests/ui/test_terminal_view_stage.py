@@ -18,8 +18,8 @@ from textual.geometry import Offset
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from synapse_tui.driver import DriverOptions, driver_class
 from synapse_tui.widgets import terminal_view
+from synapse_tui.widgets.driver import DriverOptions, driver_class
 from synapse_tui.widgets.painting import FrameClock
 from tests.integration.driver_terminal import OuterEnd
 from tests.ui.app_kit import until

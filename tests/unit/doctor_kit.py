@@ -12,9 +12,9 @@ from synapse_tui.agents.dialogs import AgentDialog
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Profile, StateRule
 from synapse_tui.agents.state import Signals
+from synapse_tui.cli.trials.examination import DoctorQuestion, Sample, Seen
+from synapse_tui.cli.trials.report import Verdict
 from synapse_tui.core.model import AgentState, DeliveryState, Sender, Task, TaskState
-from synapse_tui.doctor.examination import DoctorQuestion, Sample, Seen
-from synapse_tui.doctor.report import Verdict
 from synapse_tui.system.paths import shipped_profiles
 from synapse_tui.terminal import Terminal
 

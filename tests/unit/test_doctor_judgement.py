@@ -8,8 +8,7 @@ import pytest
 
 from synapse_tui.agents.profiles.profile import Hazards
 from synapse_tui.agents.state import decide
-from synapse_tui.core.model import AgentState, DeliveryState, TaskState
-from synapse_tui.doctor.checks import (
+from synapse_tui.cli.trials.checks import (
     Begin,
     DialogTrial,
     Replying,
@@ -22,13 +21,14 @@ from synapse_tui.doctor.checks import (
     judge_stop,
     judge_working,
 )
-from synapse_tui.doctor.examination import RuleUse, Sample
-from synapse_tui.doctor.report import Outcome
-from synapse_tui.doctor.turns import (
+from synapse_tui.cli.trials.examination import RuleUse, Sample
+from synapse_tui.cli.trials.report import Outcome
+from synapse_tui.cli.trials.turns import (
     judge_answer,
     judge_hazards,
     judge_turn,
 )
+from synapse_tui.core.model import AgentState, DeliveryState, TaskState
 from tests.unit.doctor_kit import keys, rule_of, seen, shipped, signals, task, unsent
 
 READY, WORKING, WAITING, UNKNOWN = (

@@ -13,13 +13,13 @@ import pytest
 
 from synapse_tui.agents.profiles.profile import DoctorPrompt, DoctorRules, Profile
 from synapse_tui.agents.state import decide
+from synapse_tui.cli.trials.checks import _approve
+from synapse_tui.cli.trials.examination import GENERAL, Examination, Prompts, Sample, how_much
+from synapse_tui.cli.trials.report import suggest_dialog, suggest_rule
+from synapse_tui.cli.trials.runner import Scratch
+from synapse_tui.cli.trials.versions import installed_version, read_version
 from synapse_tui.core.errors import InvalidValue
 from synapse_tui.core.model import AgentState
-from synapse_tui.doctor.checks import _approve
-from synapse_tui.doctor.examination import GENERAL, Examination, Prompts, Sample, how_much
-from synapse_tui.doctor.report import suggest_dialog, suggest_rule
-from synapse_tui.doctor.runner import Scratch
-from synapse_tui.doctor.versions import installed_version, read_version
 from synapse_tui.system.paths import UserPaths
 from tests.unit.doctor_kit import profile_of, rule_of, shipped, signals
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.worktrees import changes
-from synapse_tui.worktrees.changes import LineCounter
-from synapse_tui.worktrees.line_counts import (
+from synapse_tui.agents.worktrees import changes
+from synapse_tui.agents.worktrees.changes import LineCounter
+from synapse_tui.agents.worktrees.line_counts import (
     CALM_REST,
     CREDIT,
     REST,

@@ -276,7 +276,7 @@ class TestEncodeInput:
         ],
     )
     def test_legacy_bytes_pass_a_legacy_child_unchanged(self, raw):
-        from synapse_tui.driver.tokenizer import decode_key
+        from synapse_tui.widgets.driver.tokenizer import decode_key
 
         assert encode_input(decode_key(raw), raw, LEGACY) == raw
 

@@ -11,8 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.keys import _character_to_key
 
-from synapse_tui.driver.input_events import textual_name
-from synapse_tui.driver.tokenizer import decode_key
 from synapse_tui.settings.actions import ACTIONS, BOARD_KEYS, DIGITS, GROUPS, PLACES
 from synapse_tui.settings.keymap import (
     Keymap,
@@ -26,6 +24,8 @@ from synapse_tui.settings.keymap import (
 from synapse_tui.terminal.events import Modes
 from synapse_tui.terminal.input import KeyEvent, encode_key
 from synapse_tui.ui.screens.keyboard import KeyRole, Leader
+from synapse_tui.widgets.driver.input_events import textual_name
+from synapse_tui.widgets.driver.tokenizer import decode_key
 
 _KITTY = {"pageup": "page_up", "pagedown": "page_down"}
 _NAMED = ["up", "down", "left", "right", "home", "end", "pageup", "pagedown", "insert", "delete"]

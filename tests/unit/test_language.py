@@ -19,6 +19,7 @@ from textual.content import Content
 
 from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.a2a.external.transport import problem_of
+from synapse_tui.agents.worktrees.line_counts import FolderChange
 from synapse_tui.cli.output import cells
 from synapse_tui.cli.sending import receipt
 from synapse_tui.cli.sessions import _report_end
@@ -49,7 +50,6 @@ from synapse_tui.ui.screens.settings import problem_lines, sentence_row
 from synapse_tui.widgets.agent_rows import changed
 from synapse_tui.widgets.deck import layout_name
 from synapse_tui.widgets.text import wrapped_line  # also teaches Textual
-from synapse_tui.worktrees.line_counts import FolderChange
 from tests.command_line import Result, call
 from tests.profiles import shipped
 from tests.texts import CATALOGUES, lists, texts

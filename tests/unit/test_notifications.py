@@ -7,8 +7,8 @@ from datetime import time
 
 import pytest
 
-from synapse_tui.driver.synapse_driver import can_notify, notification
 from synapse_tui.ui.screens.attention import GAP_SECONDS, LONGEST_GAP, Attention, is_quiet
+from synapse_tui.widgets.driver.synapse_driver import can_notify, notification
 
 XTERM = {"TERM": "xterm-256color"}
 

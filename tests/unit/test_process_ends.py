@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.pty.guardian_process import alive, read_row
 from synapse_tui.system.process_times import process_start
+from synapse_tui.system.pty.guardian_process import alive, read_row
 from tests.waiting import wait_until
 
 # exit(2) ends the calling thread alone

@@ -11,8 +11,8 @@ from typing import cast
 
 import pytest
 
-from synapse_tui.doctor.examination import Examination
-from synapse_tui.doctor.inference import (
+from synapse_tui.cli.trials.examination import Examination
+from synapse_tui.cli.trials.inference import (
     Answered,
     Evidence,
     Shot,
@@ -28,7 +28,7 @@ from synapse_tui.doctor.inference import (
     profile_with,
     with_hints,
 )
-from synapse_tui.doctor.probe import Person, Probe
+from synapse_tui.cli.trials.probe import Person, Probe
 from synapse_tui.terminal import Terminal
 from tests.unit.agent_screens import COMPOSERS, DIALOGS
 

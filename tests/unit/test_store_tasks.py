@@ -10,11 +10,11 @@ import pytest
 
 from synapse_tui.core.content import Artifact, Part, TaskMessage
 from synapse_tui.core.model import USER, DeliveryState, MessageRequest, Task, TaskState
-from synapse_tui.database import schema
-from synapse_tui.database.sqlite import open_engine
 from synapse_tui.messages.history import AgentJournal
 from synapse_tui.messages.outbox import OutboxControl
 from synapse_tui.messages.reasons import Reason
+from synapse_tui.messages.storage import schema
+from synapse_tui.messages.storage.sqlite import open_engine
 from tests.unit.store_kit import KEY, SENDER, make_book, opened, rows, send
 
 QUESTION = TaskMessage(

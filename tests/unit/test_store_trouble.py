@@ -14,10 +14,10 @@ from sqlalchemy import inspect
 from sqlmodel import SQLModel, create_engine
 
 from synapse_tui.core.errors import HistoryError
-from synapse_tui.database import schema, tables
-from synapse_tui.database import tables as push_tables
-from synapse_tui.database.sqlite import open_engine
 from synapse_tui.messages import history as history_module
+from synapse_tui.messages.storage import schema, tables
+from synapse_tui.messages.storage import tables as push_tables
+from synapse_tui.messages.storage.sqlite import open_engine
 from tests.unit.store_kit import make_book, opened, rows, send
 from tests.waiting import PATIENCE, until
 

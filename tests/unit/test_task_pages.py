@@ -18,10 +18,10 @@ from sqlalchemy import text
 from synapse_tui.core.errors import InvalidValue, TaskNotFound
 from synapse_tui.core.events import EventBus
 from synapse_tui.core.model import USER, MessageRequest, Sender, Task, TaskState
-from synapse_tui.database.sqlite import open_engine
 from synapse_tui.messages.database import _meant
 from synapse_tui.messages.history import AgentJournal
 from synapse_tui.messages.records import Page, TaskQuery
+from synapse_tui.messages.storage.sqlite import open_engine
 from synapse_tui.messages.tasks import TaskStore, make_cursor, page_of, read_cursor
 from tests.unit.store_kit import KEY, make_book, opened, rows
 
@@ -226,7 +226,7 @@ def test_pages_are_chosen_in_the_index_alone(path):
     query = TaskQuery(context_id="c", states=frozenset({TaskState.WORKING}), caller="k", changed_after=T0)
     from sqlmodel import col, func, select
 
-    from synapse_tui.database.tables import TaskRow
+    from synapse_tui.messages.storage.tables import TaskRow
 
     meant = _meant(KEY, query)
     counted = select(func.count()).select_from(TaskRow).where(*meant)

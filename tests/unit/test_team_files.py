@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.agents.teams.files import MOST, Teams, nameable, team_text
 from synapse_tui.core.errors import ConfigError, TeamError
 from synapse_tui.core.model import AgentSpec
 from synapse_tui.system.paths import UserPaths
-from synapse_tui.teams.files import MOST, Teams, nameable, team_text
 from tests.profiles import shipped
 from tests.worktree_kit import ENVIRON
 

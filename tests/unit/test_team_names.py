@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.core.locks import FileKeys
-from synapse_tui.database.location import TeamDatabase, connection_url, location_of
-from synapse_tui.database.naming import TeamNaming, find_repository, remote_name
+from synapse_tui.messages.storage.location import TeamDatabase, connection_url, location_of
+from synapse_tui.messages.storage.naming import TeamNaming, find_repository, remote_name
 from synapse_tui.settings import load_settings
 from synapse_tui.system import process_times
 from synapse_tui.system.paths import UserPaths

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from textual import events
 from textual.widget import Widget
 
-from synapse_tui.driver import TerminalKey, TerminalKeyRelease
-from synapse_tui.driver.outer import (
+from synapse_tui.terminal.events import Modes
+from synapse_tui.terminal.input import KeyEvent, MouseEvent, encode_input, encode_key, encode_mouse
+from synapse_tui.widgets.driver import TerminalKey, TerminalKeyRelease
+from synapse_tui.widgets.driver.outer import (
     QUERY_COLORS,
     Handshake,
     OuterTerminal,
@@ -20,7 +22,7 @@ from synapse_tui.driver.outer import (
     keyboard,
     parse_color,
 )
-from synapse_tui.driver.tokenizer import (
+from synapse_tui.widgets.driver.tokenizer import (
     ESCAPE_DELAY,
     MAX_STRING,
     PASTE_DELAY,
@@ -36,8 +38,6 @@ from synapse_tui.driver.tokenizer import (
     Tokenizer,
     decode_key,
 )
-from synapse_tui.terminal.events import Modes
-from synapse_tui.terminal.input import KeyEvent, MouseEvent, encode_input, encode_key, encode_mouse
 
 K = KeyEvent
 

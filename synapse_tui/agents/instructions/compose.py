@@ -9,13 +9,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from synapse_tui.agents.worktrees.trees import branch_of
 from synapse_tui.core.addresses import Address, forms_of
 from synapse_tui.core.errors import NoRuleFits, RulesBroken, RulesUndecided
 from synapse_tui.settings import Settings
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.files import read_own, read_regular
 from synapse_tui.system.language import language
-from synapse_tui.worktrees.trees import branch_of
 
 DELEGATE = "delegate.md"
 ANYTHING = "*"  # keyword of the fallback row

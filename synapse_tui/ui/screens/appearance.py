@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from textual.color import Color
 
-from synapse_tui.driver.outer import is_limited
 from synapse_tui.settings.schema import words_for
 from synapse_tui.terminal import Colors
 from synapse_tui.ui.themes import CYCLE, choose_theme, with_own_panes, with_terminal_ground
 from synapse_tui.widgets.appearance import draw_plainly, suit_terminal
+from synapse_tui.widgets.driver.outer import is_limited
 
 from .shell import Shell
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from textual.theme import Theme
 
     from synapse_tui.agents.session import AgentSession
-    from synapse_tui.driver import OuterTerminal
+    from synapse_tui.widgets.driver import OuterTerminal
 
 
 class Appearance:

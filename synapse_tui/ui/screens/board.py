@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synapse_tui.agents.watcher import LAST_TURN
+from synapse_tui.agents.worktrees.changes import LineCounter
+from synapse_tui.agents.worktrees.line_counts import Activity, ChangeCounter, FolderChange
 from synapse_tui.core.errors import SynapseError
 from synapse_tui.core.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.core.wording import since
@@ -26,8 +28,6 @@ from synapse_tui.widgets.states import delivery_mark, state_mark
 from synapse_tui.widgets.strips import measured, style_words
 from synapse_tui.widgets.text import answer_words, markdown_line, one_line, plural
 from synapse_tui.widgets.views import HELD_LONG, AgentView, in_words, party, sender_name, subject
-from synapse_tui.worktrees.changes import LineCounter
-from synapse_tui.worktrees.line_counts import Activity, ChangeCounter, FolderChange
 
 from .shell import Shell
 

@@ -20,6 +20,9 @@ from textual.content import Content
 from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from synapse_tui.agents.worktrees import keep, merge
+from synapse_tui.agents.worktrees.changes import FileDiff, FolderChanges, read_changes
+from synapse_tui.agents.worktrees.trees import Repository, Worktree
 from synapse_tui.core.errors import HistoryError, SynapseError
 from synapse_tui.core.locks import ModificationQuery
 from synapse_tui.system.language import name_list, tr
@@ -28,9 +31,6 @@ from synapse_tui.widgets.fit import pad, shorten, width_of
 from synapse_tui.widgets.option_lists import Check, Choices
 from synapse_tui.widgets.text import code_line, plural, printable
 from synapse_tui.widgets.views import party
-from synapse_tui.worktrees import keep, merge
-from synapse_tui.worktrees.changes import FileDiff, FolderChanges, read_changes
-from synapse_tui.worktrees.trees import Repository, Worktree
 
 from .dialog import Confirm, Dialog, Form, label
 from .shell import Shell

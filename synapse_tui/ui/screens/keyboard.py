@@ -16,13 +16,13 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from synapse_tui.core.model import AgentState
-from synapse_tui.driver.input_events import TerminalKeyRelease, TerminalText, textual_name
 from synapse_tui.messages.mention import ECHO_TIMEOUT, MARKS
 from synapse_tui.settings.actions import Action
 from synapse_tui.settings.keymap import Keymap, is_function_key, key_label, textual_key
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
 from synapse_tui.terminal.input import MODIFIER_KEYS
+from synapse_tui.widgets.driver.input_events import TerminalKeyRelease, TerminalText, textual_name
 from synapse_tui.widgets.key_hints import place_of
 from synapse_tui.widgets.option_lists import SearchInput
 from synapse_tui.widgets.terminal_view import TerminalView

@@ -23,10 +23,10 @@ from textual.widgets import Button, Static
 
 from synapse_tui.core.errors import HistoryError, SynapseError
 from synapse_tui.core.model import AgentSpec, AgentState
-from synapse_tui.driver.input_events import TerminalKeyRelease
 from synapse_tui.hooks.install import Consent
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
+from synapse_tui.widgets.driver.input_events import TerminalKeyRelease
 from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.text import one_line, plural, printable
 

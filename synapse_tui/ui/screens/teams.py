@@ -19,7 +19,7 @@ from .questions import QuestionQueue, TrustQuestion
 from .shell import Shell
 
 if TYPE_CHECKING:
-    from synapse_tui.teams.files import Team, Teams
+    from synapse_tui.agents.teams.files import Team, Teams
 
 
 class TeamActions:
@@ -30,7 +30,7 @@ class TeamActions:
         self._new_agents = new_agents
 
     def _teams(self) -> Teams:
-        from synapse_tui.teams.files import Teams  # noqa: PLC0415 - YAML is slow to import
+        from synapse_tui.agents.teams.files import Teams  # noqa: PLC0415 - YAML is slow to import
 
         return Teams(self._host.project, self._host.paths)
 
@@ -69,7 +69,7 @@ class TeamActions:
             layout = str(self._app.main.deck.state().get("layout", ""))
 
             def write() -> tuple[str, list[str]]:
-                from synapse_tui.teams.files import nameable, team_text  # noqa: PLC0415 - YAML is slow to import
+                from synapse_tui.agents.teams.files import nameable, team_text  # noqa: PLC0415 - YAML is slow to import
 
                 teams = self._teams()
                 wanted = nameable(specs)

@@ -19,11 +19,11 @@ from textual.keys import _character_to_key
 from textual.timer import Timer
 
 from synapse_tui.core.model import DEMO_AGENTS, AgentState, DeliveryState, Task, TaskState
-from synapse_tui.driver.input_events import TerminalKeyRelease
 from synapse_tui.messages.outbox import BEING_TYPED
 from synapse_tui.settings.keymap import key_label, leader_label
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import name_list, tr
+from synapse_tui.widgets.driver.input_events import TerminalKeyRelease
 from synapse_tui.widgets.fit import Hint, pad
 from synapse_tui.widgets.layout import GAP, MIN_WIDTH
 from synapse_tui.widgets.states import delivery_mark

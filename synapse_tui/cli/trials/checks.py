@@ -12,11 +12,8 @@ from pathlib import Path
 import psutil
 
 from synapse_tui.agents.profiles.profile import Profile, key_names
-from synapse_tui.core.model import AgentState, DeliveryState, ExitStatus, Task, TaskState
-from synapse_tui.system.dataclass import dataclass
-
-from .examination import Examination, RuleUse, Sample, Seen
-from .report import (
+from synapse_tui.cli.trials.examination import Examination, RuleUse, Sample, Seen
+from synapse_tui.cli.trials.report import (
     Advice,
     Verdict,
     failed,
@@ -27,7 +24,9 @@ from .report import (
     suggest_dialog,
     suggest_rule,
 )
-from .turns import advice_for, brief, prompt_of
+from synapse_tui.cli.trials.turns import advice_for, brief, prompt_of
+from synapse_tui.core.model import AgentState, DeliveryState, ExitStatus, Task, TaskState
+from synapse_tui.system.dataclass import dataclass
 
 _LAST_WORDS = 240
 

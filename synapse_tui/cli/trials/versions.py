@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.pty.spawn import find_command
 from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.pty.spawn import find_command
 
 TIMEOUT = 20.0  # Seconds for a command to print its version
 AT_ONCE = 2

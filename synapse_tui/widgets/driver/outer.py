@@ -20,8 +20,7 @@ from synapse_tui.terminal.input import (
     KITTY_EVENT_TYPES,
     KITTY_TEXT,
 )
-
-from .tty import (
+from synapse_tui.widgets.driver.tty import (
     OpenTerminal,
     cooked,
     forget_input,

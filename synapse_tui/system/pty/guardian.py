@@ -23,8 +23,7 @@ from types import MappingProxyType
 
 from synapse_tui.core.errors import HandoverError
 from synapse_tui.system.dataclass import dataclass
-
-from .guardian_process import IGNORED, ProcessKey, ProcessMark, agent_of, read_row
+from synapse_tui.system.pty.guardian_process import IGNORED, ProcessKey, ProcessMark, agent_of, read_row
 
 log = logging.getLogger(__name__)
 

@@ -19,13 +19,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from synapse_tui.agents.worktrees.git import TIMEOUT, Git
 from synapse_tui.core.errors import WorktreeError
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.files import lock_exclusively, write_private
 from synapse_tui.system.paths import make_project_folder
 from synapse_tui.system.process_times import given_umask
-
-from .git import TIMEOUT, Git
 
 MARK = "synapse.json"
 """File in a worktree's git folder (`gitrepository-layout(5)`, `worktrees/NAME`)."""

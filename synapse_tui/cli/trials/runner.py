@@ -15,6 +15,11 @@ from pathlib import Path
 
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.cli.trials.checks import blocked, interrupt, leave, reply, signals, start, working
+from synapse_tui.cli.trials.examination import Examination, Prompts
+from synapse_tui.cli.trials.report import DoctorReport, Outcome, Result, Verdict, failed, skipped
+from synapse_tui.cli.trials.turns import answer, hazards, long_paste, multiline, submit
+from synapse_tui.cli.trials.versions import installed_version
 from synapse_tui.core.errors import AgentExited, FolderUnusable, InvalidValue
 from synapse_tui.core.model import AgentSpec
 from synapse_tui.host.host import Host
@@ -22,12 +27,6 @@ from synapse_tui.settings import load_settings
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.files import private_folder
 from synapse_tui.system.paths import UserPaths
-
-from .checks import blocked, interrupt, leave, reply, signals, start, working
-from .examination import Examination, Prompts
-from .report import DoctorReport, Outcome, Result, Verdict, failed, skipped
-from .turns import answer, hazards, long_paste, multiline, submit
-from .versions import installed_version
 
 README = "# A scratch folder\n\n`synapse doctor` tries an agent here. Nothing in it is needed.\n"
 

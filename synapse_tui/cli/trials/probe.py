@@ -22,15 +22,9 @@ from synapse_tui.agents.delivery.typist import TICKS
 from synapse_tui.agents.profiles.profile import key_bytes, key_names
 from synapse_tui.agents.profiles.reader import filled
 from synapse_tui.agents.profiles.writer import Plain, block
-from synapse_tui.core.errors import SynapseError
-from synapse_tui.system.dataclass import dataclass
-from synapse_tui.system.paths import UserPaths
-from synapse_tui.terminal import ProgramStatus, ProgressChanged
-from synapse_tui.terminal.input import encode_paste
-
-from .checks import DENIALS, DENY_KEYS, INTERRUPTS
-from .examination import ENTERS, Examination, Prompts
-from .inference import (
+from synapse_tui.cli.trials.checks import DENIALS, DENY_KEYS, INTERRUPTS
+from synapse_tui.cli.trials.examination import ENTERS, Examination, Prompts
+from synapse_tui.cli.trials.inference import (
     Answered,
     ComposerFound,
     Evidence,
@@ -47,8 +41,13 @@ from .inference import (
     profile_with,
     with_hints,
 )
-from .runner import ExaminationOrder, Scratch, opened
-from .versions import installed_version
+from synapse_tui.cli.trials.runner import ExaminationOrder, Scratch, opened
+from synapse_tui.cli.trials.versions import installed_version
+from synapse_tui.core.errors import SynapseError
+from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.paths import UserPaths
+from synapse_tui.terminal import ProgramStatus, ProgressChanged
+from synapse_tui.terminal.input import encode_paste
 
 ONE = "zulu bruggle fordo"
 SEVERAL = "zulu first of four\nbruggle second\n\nfordo fourth of four"

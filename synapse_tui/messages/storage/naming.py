@@ -18,10 +18,9 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from synapse_tui.core.locks import FileKeys
+from synapse_tui.messages.storage.location import Location, TeamDatabase
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.files import read_regular
-
-from .location import Location, TeamDatabase
 
 _SHORT = re.compile(r"(?:[^@/\s]+@)?([^:/\s]{2,}):(?!//)(.+)")
 """`git@github.com:team/app.git`, as git-clone(1) accepts it; one letter is a drive, not a host."""

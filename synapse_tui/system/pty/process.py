@@ -19,11 +19,18 @@ from pathlib import Path
 
 from synapse_tui.core.errors import MessageError
 from synapse_tui.core.model import ExitStatus
-
-from .guardian import Guardian, Handle, check_handle
-from .guardian_process import STEP, Family, ProcessKey, ProcessMark, agent_in, agent_of, start_time
-from .scheduler import ReadScheduler, read_available
-from .spawn import spawn
+from synapse_tui.system.pty.guardian import Guardian, Handle, check_handle
+from synapse_tui.system.pty.guardian_process import (
+    STEP,
+    Family,
+    ProcessKey,
+    ProcessMark,
+    agent_in,
+    agent_of,
+    start_time,
+)
+from synapse_tui.system.pty.scheduler import ReadScheduler, read_available
+from synapse_tui.system.pty.spawn import spawn
 
 log = logging.getLogger(__name__)
 

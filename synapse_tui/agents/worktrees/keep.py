@@ -16,11 +16,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from synapse_tui.agents.worktrees.trees import (
+    COMMIT,
+    MOST_AT_ONCE,
+    TRASH,
+    Repository,
+    Worktree,
+    free_trash,
+    linked_path,
+)
 from synapse_tui.core.content import plain
 from synapse_tui.core.errors import WorktreeError
 from synapse_tui.system.dataclass import dataclass
-
-from .trees import COMMIT, MOST_AT_ONCE, TRASH, Repository, Worktree, free_trash, linked_path
 
 KEEP = "refs/synapse/keep"
 MODULES = ".git-modules"  # in the trash: git folders of submodules that cannot be found

@@ -7,9 +7,8 @@ from textual import events
 from textual.keys import _character_to_key
 
 from synapse_tui.terminal.input import KITTY_NUMBERS, PLAIN_NAMES, KeyEvent, MouseEvent, MouseKind
-
-from .outer import OuterTerminal
-from .tokenizer import TextToken
+from synapse_tui.widgets.driver.outer import OuterTerminal
+from synapse_tui.widgets.driver.tokenizer import TextToken
 
 UNKNOWN_NAME = "<unknown>"  # for an unknown sequence: not a valid name in bindings
 

@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 
 from synapse_tui.system.dataclass import dataclass
-
-from .outer import Handshake, OuterTerminal, Reaction
-from .tokenizer import ReplyToken, Token, Tokenizer
-from .tty import (
+from synapse_tui.widgets.driver.outer import Handshake, OuterTerminal, Reaction
+from synapse_tui.widgets.driver.tokenizer import ReplyToken, Token, Tokenizer
+from synapse_tui.widgets.driver.tty import (
     Attributes,
     OpenTerminal,
     OutputQueue,

@@ -9,10 +9,9 @@ from dataclasses import asdict, field
 from enum import StrEnum
 from typing import Any
 
+from synapse_tui.cli.trials.examination import Sample
 from synapse_tui.core.model import AgentState
 from synapse_tui.system.dataclass import dataclass
-
-from .examination import Sample
 
 
 class Outcome(StrEnum):

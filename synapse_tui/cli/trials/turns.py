@@ -9,11 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from synapse_tui.agents.answers import after_echo
 from synapse_tui.agents.delivery.gate import DIALOGS
 from synapse_tui.agents.profiles.profile import Profile, key_names
-from synapse_tui.core.model import AgentState, TaskState
-from synapse_tui.messages.reasons import Reason
-
-from .examination import Examination, Seen, lengthened
-from .report import (
+from synapse_tui.cli.trials.examination import Examination, Seen, lengthened
+from synapse_tui.cli.trials.report import (
     Advice,
     Outcome,
     Verdict,
@@ -25,6 +22,8 @@ from .report import (
     suggest_row,
     suggest_stand_in,
 )
+from synapse_tui.core.model import AgentState, TaskState
+from synapse_tui.messages.reasons import Reason
 
 Adviser = Callable[[Seen, Profile], tuple[Advice, ...]]
 

@@ -7,14 +7,13 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from synapse_tui.agents.worktrees.git import Git
+from synapse_tui.agents.worktrees.keep import snapshot
+from synapse_tui.agents.worktrees.line_counts import FolderChange, numstat, parse_numstat
+from synapse_tui.agents.worktrees.merge import Conflict, difference, forecast, snapshots
+from synapse_tui.agents.worktrees.trees import Repository, Worktree
 from synapse_tui.core.errors import WorktreeError
 from synapse_tui.system.dataclass import dataclass
-
-from .git import Git
-from .keep import snapshot
-from .line_counts import FolderChange, numstat, parse_numstat
-from .merge import Conflict, difference, forecast, snapshots
-from .trees import Repository, Worktree
 
 COUNTING = 5.0  # seconds that one command of git may take while lines are counted
 MOST_PATHS = 500  # changed paths up to which only these are looked at

@@ -10,13 +10,12 @@ from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
+from synapse_tui.agents.worktrees.git import LOCKED, Git
+from synapse_tui.agents.worktrees.keep import keep, snapshot
+from synapse_tui.agents.worktrees.trees import Repository, Worktree
 from synapse_tui.core.content import plain
 from synapse_tui.core.errors import WorktreeError
 from synapse_tui.system.dataclass import dataclass
-
-from .git import LOCKED, Git
-from .keep import keep, snapshot
-from .trees import Repository, Worktree
 
 _MARKS = re.compile(rb"^(?:<{7}|>{7}) ", re.MULTILINE)
 

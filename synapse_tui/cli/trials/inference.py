@@ -23,11 +23,18 @@ from synapse_tui.agents.dialogs import find_choices
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.profiles.reader import read_profile
 from synapse_tui.agents.profiles.writer import Plain, block
+from synapse_tui.cli.trials.report import (
+    CHOICE,
+    CHOSEN,
+    WORDS,
+    choice_pattern,
+    loose,
+    plain_pattern,
+    title_pattern,
+)
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.terminal import Terminal
 from synapse_tui.terminal.dump import dump
-
-from .report import CHOICE, CHOSEN, WORDS, choice_pattern, loose, plain_pattern, title_pattern
 
 RUNNING = (1, 3)  # OSC 9;4 states in progress: set, indeterminate
 COVERS = 0.75  # Share of the screens of a turn that signals must cover to be relied on

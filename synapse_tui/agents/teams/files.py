@@ -18,6 +18,7 @@ import yaml
 
 from synapse_tui.agents.profiles.profile import MAX_FILE_BYTES, Origin
 from synapse_tui.agents.profiles.reader import Faults, ProfileSection, read_mapping
+from synapse_tui.agents.worktrees.trees import Repository
 from synapse_tui.core.addresses import check_name
 from synapse_tui.core.errors import ConfigError, TeamError, WorktreeError
 from synapse_tui.core.model import LAYOUTS, AgentSpec
@@ -25,7 +26,6 @@ from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.files import private_folder, read_own, read_regular, write_advice, write_private
 from synapse_tui.system.paths import UserPaths, make_project_folder
 from synapse_tui.system.trust import TrustStore, UntrustedFile
-from synapse_tui.worktrees.trees import Repository
 
 FOLDER = "teams"
 MOST = 30

@@ -17,12 +17,11 @@ from sqlalchemy.orm.exc import StaleDataError
 from sqlmodel import Session, SQLModel, create_engine
 
 from synapse_tui.core.errors import HistoryError
+from synapse_tui.messages.storage.backend import Clock
+from synapse_tui.messages.storage.location import TeamDatabase, connection_url
+from synapse_tui.messages.storage.naming import TeamNaming
+from synapse_tui.messages.storage.schema import POSTGRES_STEPS, take_steps
 from synapse_tui.settings.schema import VARIABLE
-
-from .backend import Clock
-from .location import TeamDatabase, connection_url
-from .naming import TeamNaming
-from .schema import POSTGRES_STEPS, take_steps
 
 if TYPE_CHECKING:
     import psycopg

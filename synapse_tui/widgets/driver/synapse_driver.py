@@ -22,8 +22,7 @@ from textual.geometry import Size
 from textual.message import Message
 
 from synapse_tui.system.dataclass import dataclass
-
-from .input_events import (
+from synapse_tui.widgets.driver.input_events import (
     OuterTerminalChanged,
     TerminalKey,
     TerminalKeyRelease,
@@ -31,10 +30,17 @@ from .input_events import (
     TerminalTooLarge,
     textual_mouse,
 )
-from .link import LinkListener, LinkOptions, TerminalLink
-from .outer import OuterTerminal, Reaction
-from .tokenizer import FocusToken, KeyToken, MouseToken, PasteToken, TextToken, Token
-from .tty import TerminalSize, find_terminal, read_size
+from synapse_tui.widgets.driver.link import LinkListener, LinkOptions, TerminalLink
+from synapse_tui.widgets.driver.outer import OuterTerminal, Reaction
+from synapse_tui.widgets.driver.tokenizer import (
+    FocusToken,
+    KeyToken,
+    MouseToken,
+    PasteToken,
+    TextToken,
+    Token,
+)
+from synapse_tui.widgets.driver.tty import TerminalSize, find_terminal, read_size
 
 LONGEST = 200  # characters of a text: desktops truncate longer ones
 # terminals that support OSC 777, by prefix of their names

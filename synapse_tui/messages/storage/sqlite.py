@@ -18,12 +18,19 @@ from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session, SQLModel, create_engine
 
 from synapse_tui.core.errors import HistoryError
+from synapse_tui.messages.storage.backend import READS, Clock
+from synapse_tui.messages.storage.location import BUSY
+from synapse_tui.messages.storage.naming import LocalNaming
+from synapse_tui.messages.storage.schema import (
+    NOTHING,
+    STEPS,
+    ForeignFile,
+    SharedFile,
+    Step,
+    is_foreign,
+    migrate,
+)
 from synapse_tui.system.files import close_folder, make_folder
-
-from .backend import READS, Clock
-from .location import BUSY
-from .naming import LocalNaming
-from .schema import NOTHING, STEPS, ForeignFile, SharedFile, Step, is_foreign, migrate
 
 OWN_FOLDER = ".synapse"
 """Folders of this name are private."""

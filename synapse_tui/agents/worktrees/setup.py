@@ -9,11 +9,10 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from synapse_tui.agents.worktrees.trees import Repository, Worktree
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.files import read_regular
 from synapse_tui.system.paths import FOLDER, find_project
-
-from .trees import Repository, Worktree
 
 SCRIPT = "worktree-setup"
 """File in a project's `.synapse`."""

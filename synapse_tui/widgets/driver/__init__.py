@@ -1,14 +1,14 @@
 """Textual driver for given descriptors: input tokenizer, non-blocking output, size."""
 
-from .input_events import (
+from synapse_tui.widgets.driver.input_events import (
     OuterTerminalChanged,
     TerminalKey,
     TerminalKeyRelease,
     TerminalText,
 )
-from .link import LinkOptions, TerminalLink
-from .outer import OuterTerminal, restore_terminal
-from .synapse_driver import DriverOptions, SynapseDriver, driver_class
+from synapse_tui.widgets.driver.link import LinkOptions, TerminalLink
+from synapse_tui.widgets.driver.outer import OuterTerminal, restore_terminal
+from synapse_tui.widgets.driver.synapse_driver import DriverOptions, SynapseDriver, driver_class
 
 __all__ = [
     "DriverOptions",
