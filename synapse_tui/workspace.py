@@ -258,7 +258,11 @@ class WorkspaceStore:
         """
         self._make_folder()
         write_private(self.path / _FILE, workspace.to_bytes())
-        _sync_folder(self.path)
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
         kept = {agent.agent_id for agent in workspace.agents}
         for path in self._scrollbacks():
             if path.name.removesuffix(_SUFFIX) not in kept:
@@ -323,14 +327,6 @@ def _checked(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise ValueError(f"'{name}' cannot name a file")
     return name
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 _HINT = "the agents have to be opened again: choose the saved workspace at the next start"

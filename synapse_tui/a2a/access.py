@@ -48,19 +48,13 @@ class TokenBuckets:
         """Take a token. Returns 0, or the seconds until the next one is available."""
         if per_minute <= 0:
             return 0
-        tokens = self._tokens(caller, per_minute)
-        self._put(caller, tokens - 1 if tokens >= 1 else tokens)
-        return 0 if tokens >= 1 else math.ceil((1 - tokens) * 60 / per_minute)
-
-    def _tokens(self, caller: str, per_minute: int) -> float:
         tokens, since = self._buckets.get(caller, (float(per_minute), self._clock()))
-        return min(float(per_minute), tokens + (self._clock() - since) * per_minute / 60)
-
-    def _put(self, caller: str, tokens: float) -> None:
-        self._buckets[caller] = (tokens, self._clock())
+        tokens = min(float(per_minute), tokens + (self._clock() - since) * per_minute / 60)
+        self._buckets[caller] = (tokens - 1 if tokens >= 1 else tokens, self._clock())
         self._buckets.move_to_end(caller)
         if len(self._buckets) > self._most:
             self._buckets.popitem(last=False)
+        return 0 if tokens >= 1 else math.ceil((1 - tokens) * 60 / per_minute)
 
 
 @dataclass(frozen=True, slots=True)

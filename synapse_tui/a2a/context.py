@@ -244,7 +244,10 @@ async def waited(request: Request, agent: HostedAgent, task: Task, seen: str, se
         return task
     newest, there = found
     if there and newest.state.at_rest:
-        _collect(agent, newest, request.state.sender_id)
+        # The asker has received the end of the task; reads by others do not count.
+        mine = request.state.sender_id == agent.agent_id if newest.outgoing else not peer_task(newest)
+        if mine:
+            agent.service.collected(newest)
     return newest
 
 
@@ -261,13 +264,6 @@ async def while_wanted(request: Request, work: Coroutine[Any, Any, T]) -> tuple[
         for each in every:
             each.cancel()
         await asyncio.gather(*every, return_exceptions=True)
-
-
-def _collect(agent: HostedAgent, task: Task, caller: str) -> None:
-    """Record that the asker has received the end of a task; reads by others do not count."""
-    mine = caller == agent.agent_id if task.outgoing else not peer_task(task)
-    if mine:
-        agent.service.collected(task)
 
 
 def check_ring(agent: HostedAgent, request: MessageRequest, services: Services) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from synapse_tui.core.errors import TaskNotFound
-from synapse_tui.core.model import USER, Sender, Task
+from synapse_tui.core.model import USER, Task
 
 from .access import Principal
 from .context import IsOurs, Seen, Shared, VerifiedId, Wait, sender_of, while_wanted
@@ -125,7 +124,9 @@ async def send_external(
     """Send a message; if the agent has asked this sender something, it continues that task."""
     check_unicode(body.message, "message")
     expected = request_fields(body.metadata)["response_expected"]
-    sender = _sender(principal, body.metadata, verified_id, is_ours)
+    claimed = sender_of(body.metadata, verified_id, is_ours=is_ours)
+    person = principal.admin and claimed.sender_id in ("external", USER.sender_id)
+    sender = USER if person else claimed
     task = await external.send(alias, body.message, sender=sender, expected=expected)
     return {"task": task_json(task)}
 
@@ -184,12 +185,6 @@ async def _add_request(body: DiscoverBody, request: Request, shared: Shared) -> 
         allowed=tuple(body.allowed_origins),
         replace=body.replace,
     )
-
-
-def _sender(principal: Principal, metadata: Mapping[str, Any], verified_id: str, is_ours: IsOurs) -> Sender:
-    claimed = sender_of(metadata, verified_id, is_ours=is_ours)
-    person = principal.admin and claimed.sender_id in ("external", USER.sender_id)
-    return USER if person else claimed
 
 
 def _task(external: ExternalAgents, alias: str, task_id: str, principal: Principal) -> Task:

@@ -151,7 +151,9 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await _refuse_websocket(scope, receive, send)
+            if scope["type"] == "websocket":
+                await receive()
+                await send({"type": "websocket.close", "code": 1008})
             return
         request = _Request(scope, receive)
         try:
@@ -304,7 +306,10 @@ class _Request:
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.scope = scope
         self.receive = receive
-        self.headers = _headers(scope)
+        headers: dict[str, list[str]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1").strip())
+        self.headers = headers
         self.body = Body()
         self.unread = True
         scope.setdefault("state", {})
@@ -399,24 +404,11 @@ def _key_of(headers: Headers) -> str | None:
     return next(iter(shown), None)
 
 
-def _headers(scope: Scope) -> dict[str, list[str]]:
-    headers: dict[str, list[str]] = {}
-    for name, value in scope["headers"]:
-        headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1").strip())
-    return headers
-
-
 def _target(scope: Scope) -> str:
     path: bytes = scope.get("raw_path") or scope["path"].encode()
     query: bytes = scope.get("query_string", b"")
     target = path.partition(b"?")[0] + (b"?" + query if query else b"")
     return target.decode("latin-1")
-
-
-async def _refuse_websocket(scope: Scope, receive: Receive, send: Send) -> None:
-    if scope["type"] == "websocket":
-        await receive()
-        await send({"type": "websocket.close", "code": 1008})
 
 
 FREE_TURNS = 3

@@ -312,7 +312,10 @@ class Acceptor:
             tight = self._room.tight(descriptor)
             enough = not tight or self._room.make_room(descriptor)
             if not enough and self._room.hopeless:
-                self._turn_away(connection)
+                with connection, contextlib.suppress(OSError):
+                    connection.setblocking(False)
+                    if self._tls is None:
+                        connection.send(_TURNED_AWAY)
             else:
                 connection.setblocking(False)
                 task = self._loop.create_task(self._take(connection), name="accept")
@@ -327,12 +330,6 @@ class Acceptor:
         """Pause accepting: the socket stays readable, and accepting in vain would keep the loop busy."""
         self._loop.remove_reader(self._sock)
         self._pause = self._loop.call_later(MOMENT, self._listen)
-
-    def _turn_away(self, connection: socket.socket) -> None:
-        with connection, contextlib.suppress(OSError):
-            connection.setblocking(False)
-            if self._tls is None:
-                connection.send(_TURNED_AWAY)
 
     async def _take(self, connection: socket.socket) -> None:
         try:

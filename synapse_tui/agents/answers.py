@@ -75,7 +75,10 @@ class StitchedRows:
         self._top += 1
         self._scrolled += 1
         if self._top > MAX_ROWS:
-            self._forget(self._top - MAX_ROWS)
+            count = self._top - MAX_ROWS
+            del self.rows[:count]
+            self._top -= count
+            self.truncated = True
 
     def look(self, screen: Sequence[str]) -> bool:
         new, old = list(screen), self._screen
@@ -169,11 +172,6 @@ class StitchedRows:
             if index < head or index in held:
                 written[index] = kept[index]
         self.rows[self._top :] = written
-
-    def _forget(self, count: int) -> None:
-        del self.rows[:count]
-        self._top -= count
-        self.truncated = True
 
 
 def _leave_room(old: Sequence[str], new: Sequence[str]) -> bool:

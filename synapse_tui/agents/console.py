@@ -386,7 +386,10 @@ class Offer:
                 self._end(read=True)
             else:
                 self._written = True
-                self._yield_to_agent(terminal)
+                # Let an idle agent read: its echo need not wait for the next check.
+                deadline = self._console.now() + OFFER_AT_ONCE
+                while terminal.unread and self._console.now() < deadline:
+                    os.sched_yield()
                 self._look()
 
     def _computes(self) -> bool:
@@ -395,12 +398,6 @@ class Offer:
         waits = self._console.offer_waits and self._console.now() < self._waits_until
         self._console.offer_waits = waits or not runs
         return runs and waits
-
-    def _yield_to_agent(self, terminal: StoppedTerminal) -> None:
-        """Let an idle agent read: its echo need not wait for the next check."""
-        deadline = self._console.now() + OFFER_AT_ONCE
-        while terminal.unread and self._console.now() < deadline:
-            os.sched_yield()
 
     def _look(self) -> None:
         assert self._terminal is not None

@@ -312,9 +312,14 @@ class Keyboard:
             self._wrote = _types_text(data) or (self._wrote and not self.guard.typing_begins)
         dialog = self.guard.look()
         if dialog is not None and typed and not self.guard.meant_for(dialog, data):
-            self._keep(data)
+            if left := _kept(data, self._wrote):
+                self.hold()
+                self._held.append(_Held(self._clock(), left))
+            self.guard.tell_kept()
         elif dialog is not None:
-            self._send(data)
+            self._sending(data)
+            self._last_sent = self._clock()
+            self._write(data)
             self.guard.answered(dialog, data)
         elif not self._holding and self._becomes_signal(data):
             self._reaches_composer(data)  # at once: the program may not read at all
@@ -497,17 +502,6 @@ class Keyboard:
             self._typed_at = self._clock()
         self._sending(data)
         self._last_sent = self._clock()
-
-    def _keep(self, data: bytes) -> None:
-        if left := _kept(data, self._wrote):
-            self.hold()
-            self._held.append(_Held(self._clock(), left))
-        self.guard.tell_kept()
-
-    def _send(self, data: bytes) -> None:
-        self._sending(data)
-        self._last_sent = self._clock()
-        self._write(data)
 
     def _note(self, data: bytes) -> None:
         if _is_report(data):

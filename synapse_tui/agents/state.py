@@ -419,7 +419,11 @@ class StateDetector:
             return None
         self._look(terminal, now)
         if self.suspended:  # what the terminal echoes is not its work
-            return self._suspend(now)
+            self._deadline = None
+            if self.report.state is AgentState.SUSPENDED:
+                return None
+            self._candidate, self._candidate_since = AgentState.SUSPENDED, now
+            return self._report(StateReport(AgentState.SUSPENDED, "process", "", now), now)
         signals = Signals(
             screen=self._text,
             composer=self._reading,
@@ -441,13 +445,6 @@ class StateDetector:
         report = self._settle(state, verdict, now, hooked=hinted is not None) if now >= held else None
         self._set_deadline(next_change(self._profile.states, signals, rule), now, held)
         return report
-
-    def _suspend(self, now: float) -> StateReport | None:
-        self._deadline = None
-        if self.report.state is AgentState.SUSPENDED:
-            return None
-        self._candidate, self._candidate_since = AgentState.SUSPENDED, now
-        return self._report(StateReport(AgentState.SUSPENDED, "process", "", now), now)
 
     def exited(self, now: float, how: str = "") -> StateReport:
         """Record the end of the process; the state is final."""

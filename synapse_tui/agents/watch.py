@@ -193,7 +193,10 @@ class Watch:
         self.version += 1
 
     def look(self, seen: Observation) -> Decision:
-        self._count(seen)
+        if self._seen is not None and self._seen[1]:
+            self._since.worked += max(0.0, seen.now - self._seen[0])
+        self._seen = seen.now, seen.works
+        self._since.asked = self._since.asked or seen.dialog
         if self.nudge_id:
             return self._on_its_way(seen)
         if seen.hold:
@@ -282,7 +285,7 @@ class Watch:
     def _due(self) -> Decision:
         if self.sent and not self._since.judged:
             self._since.judged = True
-            helped = self._helped()
+            helped = self._since.asked or self._since.worked >= min(WORKED, self.order.every)
             self.helped += helped
             self.in_vain = 0 if helped else self.in_vain + 1
         if self.in_vain >= IN_VAIN:
@@ -290,12 +293,3 @@ class Watch:
         if self.sent >= self.order.times:
             return Decision(Do.GIVE_UP, reason=f"{nudges_text(self.sent)} did not get it done")
         return Decision(Do.NUDGE)
-
-    def _helped(self) -> bool:
-        return self._since.asked or self._since.worked >= min(WORKED, self.order.every)
-
-    def _count(self, seen: Observation) -> None:
-        if self._seen is not None and self._seen[1]:
-            self._since.worked += max(0.0, seen.now - self._seen[0])
-        self._seen = seen.now, seen.works
-        self._since.asked = self._since.asked or seen.dialog

@@ -298,7 +298,9 @@ class Watcher:
 
     def begin(self, order: WatchOrder) -> WatchReport:
         check_order(order)
-        post = self._alive()
+        if self._post is None or not self._post.view.alive:
+            raise AgentExited(f"{self._agent_id} has ended", "restart it in its pane, then try again")
+        post = self._post
         if self._watch is not None and self._watch.on:
             raise MessageError(
                 f"{self._agent_id} is watched already", "end that first: synapse watch AGENT --stop"
@@ -317,7 +319,9 @@ class Watcher:
 
     def stop(self, reason: str = "stopped") -> WatchReport:
         """End the watch; the task continues without it, or ends with the agent's last answer."""
-        watch = self._on()
+        if self._watch is None or not self._watch.on:
+            raise NotWatched(f"{self._agent_id} is not watched", "begin with: synapse watch AGENT")
+        watch = self._watch
         watch.end(WatchState.STOPPED, reason, self._now())
         self._close(watch, f"the watch was {reason}")
         return self._tell()
@@ -372,7 +376,8 @@ class Watcher:
         if task is None or task.state.final:
             self._over(watch, task)
             return None
-        self._look_at_nudge(watch)
+        if watch.nudge_id and watch.nudge_id not in self._outbox:
+            watch.withdrawn(by_person=True)
         if await self._matched(watch, task):
             return 0.0
         verdict = watch.look(self._sight(watch, post))
@@ -380,7 +385,9 @@ class Watcher:
             case Do.NUDGE:
                 self._nudge(watch, task)
             case Do.WITHDRAW:
-                await self._withdraw(watch)
+                await self._cancel(watch.nudge_id)
+                if watch.nudge_id and watch.nudge_id not in self._outbox:  # else it was typed meanwhile
+                    watch.withdrawn(by_person=False)
             case Do.GIVE_UP:
                 self._give_up(watch, verdict.reason)
             case Do.WAIT:
@@ -406,15 +413,6 @@ class Watcher:
             self._give_up(watch, error.message)
             return
         watch.asked(nudge.id)
-
-    async def _withdraw(self, watch: Watch) -> None:
-        await self._cancel(watch.nudge_id)
-        if watch.nudge_id and watch.nudge_id not in self._outbox:  # else it was typed meanwhile
-            watch.withdrawn(by_person=False)
-
-    def _look_at_nudge(self, watch: Watch) -> None:
-        if watch.nudge_id and watch.nudge_id not in self._outbox:
-            watch.withdrawn(by_person=True)
 
     async def _matched(self, watch: Watch, task: Task) -> bool:
         texts = tuple(artifact.text for artifact in task.artifacts)
@@ -512,16 +510,6 @@ class Watcher:
             log.warning("a watch cannot be understood: %r", error, extra={"agent_id": self._agent_id})
 
     # -- helpers ---
-
-    def _alive(self) -> WatchedProcess:
-        if self._post is None or not self._post.view.alive:
-            raise AgentExited(f"{self._agent_id} has ended", "restart it in its pane, then try again")
-        return self._post
-
-    def _on(self) -> Watch:
-        if self._watch is None or not self._watch.on:
-            raise NotWatched(f"{self._agent_id} is not watched", "begin with: synapse watch AGENT")
-        return self._watch
 
     def _task(self, watch: Watch) -> Task | None:
         return self._tasks.get(watch.task_id) if watch.task_id in self._tasks else None

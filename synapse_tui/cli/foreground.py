@@ -60,7 +60,10 @@ async def _main(base: Path, specs: Sequence[AgentSpec], layout: str | None, guid
         guide=guide,
     )
     ended = asyncio.get_running_loop().create_task(_end_on_hangup(app, hung_up))
-    _handle_signals(app, hung_up)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        loop.add_signal_handler(number, hung_up.set)
+    loop.add_signal_handler(signal.SIGWINCH, app.terminal_resized)
     try:
         await host.start()
         with Collector():
@@ -73,13 +76,6 @@ async def _main(base: Path, specs: Sequence[AgentSpec], layout: str | None, guid
 async def _end_on_hangup(app: SynapseApp, hung_up: asyncio.Event) -> None:
     await hung_up.wait()
     app.exit()
-
-
-def _handle_signals(app: SynapseApp, hung_up: asyncio.Event) -> None:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        loop.add_signal_handler(number, hung_up.set)
-    loop.add_signal_handler(signal.SIGWINCH, app.terminal_resized)
 
 
 @contextlib.contextmanager

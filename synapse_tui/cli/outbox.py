@@ -202,7 +202,11 @@ class RemoteOutboxes:
                 for agent, task_id in targets:
                     self._act(agent, task_id, request)
                     if every:
-                        self._look_for_left(agent, request.action)
+                        who = self._caller.agent_id
+                        for message in self._client.call(agent.endpoint, calls.outbox()):
+                            mine = not who or (message.get("sender") or {}).get("sender_id") == who
+                            if mine and (words := left_out(message, request.action)):
+                                self.left.append(f"{agent.agent_id}: {words}")
             except SynapseError as error:
                 self.errors.append(error)
 
@@ -237,13 +241,6 @@ class RemoteOutboxes:
                 each for each in self._client.call(agent.endpoint, calls.outbox()) if each["id"] == task_id
             )
             self.places[task_id] = next((int(each["position"]) for each in found), 0)
-
-    def _look_for_left(self, agent: Address, action: str) -> None:
-        who = self._caller.agent_id
-        for message in self._client.call(agent.endpoint, calls.outbox()):
-            mine = not who or (message.get("sender") or {}).get("sender_id") == who
-            if mine and (words := left_out(message, action)):
-                self.left.append(f"{agent.agent_id}: {words}")
 
     def _find(self, task: str, action: str) -> Sequence[tuple[Address, str]]:
         if len(task) < _SHORTEST_PREFIX:

@@ -281,7 +281,11 @@ def keep_command(*, agent: str, restore: str, as_json: bool) -> None:
         show_json(_facts(tree)) if as_json else show(str(tree.path))
         return
     mine = [keep.keep(repository, repository.tree(agent), "kept by you")] if agent else None
-    _show_kept(keep.kept(repository) if mine is None else mine, as_json=as_json)
+    found = keep.kept(repository) if mine is None else mine
+    now = datetime.now(UTC).timestamp()
+    rows = [(each.short, plain(each.why), f"{duration(max(now - each.when, 0))} ago") for each in found]
+    data = [_kept_facts(each) for each in found]
+    show_list(data, ("KEPT", "WHY", "WHEN"), rows, "synapse: nothing is kept", as_json=as_json)
 
 
 @worktree_command.command(name="prune")
@@ -448,13 +452,6 @@ def _kept_facts(one: Kept) -> Mapping[str, object]:
     when = datetime.fromtimestamp(one.when, UTC).isoformat(timespec="seconds")
     facts = {"kept": one.short, "name": one.name, "when": when, "why": one.why}
     return {**facts, "head": one.head, "branch": one.branch, "trash": one.trash}
-
-
-def _show_kept(found: Sequence[Kept], *, as_json: bool) -> None:
-    now = datetime.now(UTC).timestamp()
-    rows = [(each.short, plain(each.why), f"{duration(max(now - each.when, 0))} ago") for each in found]
-    data = [_kept_facts(each) for each in found]
-    show_list(data, ("KEPT", "WHY", "WHEN"), rows, "synapse: nothing is kept", as_json=as_json)
 
 
 def _show_removed(removed: Sequence[Kept], *, as_json: bool) -> None:

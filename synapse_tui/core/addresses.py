@@ -332,7 +332,11 @@ def _not_found(wanted: str, candidates: Sequence[Address], others: Sequence[Addr
         return AgentNotFound(f"'@{wanted}' is the sender itself", "address another agent")
     foreign = [candidate for candidate in others if _would_mean(candidate, wanted)]
     if foreign:
-        return _in_other_projects(wanted, foreign)
+        if len(foreign) == 1:
+            where, agent_id = _place(foreign[0]), foreign[0].agent_id
+            return AgentNotFound(f"{wanted} is in another project{where}", f"use {agent_id}")
+        ids = ", ".join(f"{each.agent_id}{_place(each)}" for each in foreign)
+        return AgentNotFound(f"'@{wanted}' means agents of other projects only", f"use one of {ids}")
     known = [form for candidate in others for form in _folded_forms(candidate)]
     begun = [form for form in known if wanted and form.startswith(wanted)]
     if near := begun[:1] or difflib.get_close_matches(wanted, known, 1):
@@ -347,14 +351,6 @@ def _would_mean(candidate: Address, wanted: str) -> bool:
     if candidate.local or candidate.external or not candidate.live:
         return False
     return wanted in map(fold, _names(candidate))
-
-
-def _in_other_projects(wanted: str, found: Sequence[Address]) -> AgentNotFound:
-    if len(found) == 1:
-        where, agent_id = _place(found[0]), found[0].agent_id
-        return AgentNotFound(f"{wanted} is in another project{where}", f"use {agent_id}")
-    ids = ", ".join(f"{each.agent_id}{_place(each)}" for each in found)
-    return AgentNotFound(f"'@{wanted}' means agents of other projects only", f"use one of {ids}")
 
 
 def _place(candidate: Address) -> str:

@@ -137,7 +137,9 @@ class SessionServer:
         except (BlockingIOError, ConnectionError):
             return
         except OSError as error:  # EMFILE, ENFILE ...: accept(2)
-            self._pause(error)
+            log.warning("no client can be taken: %s", error)
+            self._pause_listeners()
+            asyncio.get_running_loop().call_later(ACCEPT_PAUSE, self._resume)
             return
         connection = Connection(stream, on_line=self._take, on_end=self._ended)
         if connection.is_ours():
@@ -146,11 +148,6 @@ class SessionServer:
         else:
             log.warning("a client of another user was refused")
             connection.close()
-
-    def _pause(self, error: OSError) -> None:
-        log.warning("no client can be taken: %s", error)
-        self._pause_listeners()
-        asyncio.get_running_loop().call_later(ACCEPT_PAUSE, self._resume)
 
     def _resume(self) -> None:
         if not self._closed:

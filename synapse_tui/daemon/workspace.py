@@ -172,16 +172,13 @@ class WorkspaceSaver:
                     await task
                 raise
             except OSError as error:
-                self._tell(error)
+                log.warning("workspace cannot be saved", extra={"error": str(error)})
+                if not self._failed:
+                    text = f"the workspace cannot be saved in {self._store.path}: {error.strerror or error}"
+                    self._host.events.publish(Notice(text, "warning"))
+                self._failed = True
             else:
                 self._failed = False
-
-    def _tell(self, error: OSError) -> None:
-        log.warning("workspace cannot be saved", extra={"error": str(error)})
-        if not self._failed:
-            text = f"the workspace cannot be saved in {self._store.path}: {error.strerror or error}"
-            self._host.events.publish(Notice(text, "warning"))
-        self._failed = True
 
     def _workspace(self, *, clean: bool) -> SavedWorkspace:
         agents = tuple(saved_agent(agent, order) for order, agent in enumerate(self._host.agents.values()))

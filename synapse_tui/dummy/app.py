@@ -80,7 +80,10 @@ class DummyKeyboard:
                 self._press(token.name)
             else:
                 self._insert(token)
-        self._tell_draft()
+        shown = self._app.composer.shown
+        if shown != self._draft:
+            self._draft = shown
+            self._app.journal.write("draft", text=shown)
         if self._app.loop.running:
             self._app.paint()
 
@@ -128,12 +131,6 @@ class DummyKeyboard:
     def surprise(self) -> None:
         """Open an unexpected dialog, as when a background task of a real agent needs something."""
         self._app.open_dialog(permission("touch surprise"))
-
-    def _tell_draft(self) -> None:
-        shown = self._app.composer.shown
-        if shown != self._draft:
-            self._draft = shown
-            self._app.journal.write("draft", text=shown)
 
     def _press(self, key: str) -> None:
         if key == "enter" and self._app.loop.clock() - self._typed_at < self._app.options.burst:

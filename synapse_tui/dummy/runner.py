@@ -193,11 +193,18 @@ class TurnRunner:
             try:
                 step = self._turn.send(value)
             except StopIteration:
-                self._ended()
+                error, self._error = self._error, ""
+                self._close()
+                self._app.journal.write("turn-end", text=self.text, **({"error": error} if error else {}))
+                self._app.set_state("error" if error else "done")
+                self._app.next_turn()
                 break
             value = None
             if isinstance(step, str):
-                self._say(step)
+                if self._said is None or self._said.closed:
+                    self._said = self._app.transcript.add("agent", step.lstrip(), closed=False)
+                else:
+                    self._said.text += step
                 continue
             if step is not None:
                 self._timer = self._app.loop.later(step, self.advance)
@@ -225,13 +232,6 @@ class TurnRunner:
         if dialog is self._asked:
             self._asked = None
             self.advance()
-
-    def _ended(self) -> None:
-        error, self._error = self._error, ""
-        self._close()
-        self._app.journal.write("turn-end", text=self.text, **({"error": error} if error else {}))
-        self._app.set_state("error" if error else "done")
-        self._app.next_turn()
 
     def _close(self) -> None:
         if self._turn is not None:
@@ -276,12 +276,6 @@ class TurnRunner:
             yield word
             if pause:
                 yield pause
-
-    def _say(self, text: str) -> None:
-        if self._said is None or self._said.closed:
-            self._said = self._app.transcript.add("agent", text.lstrip(), closed=False)
-        else:
-            self._said.text += text
 
     def _show_tool(self, command: str, output: str = "") -> None:
         self._app.transcript.add("tool", f"Bash({command})")

@@ -115,12 +115,9 @@ class DummyTranscript:
         indent = " " * width(mark)
         rows = _wrapped(block.text, columns - len(indent), _LIMITS.get(block.kind, 0))
         drawn = [self._drawn(block.kind, row) for row in rows]
-        marked = self._mark(block.kind, mark)
+        marked = self._style.accent(mark) if block.kind == "agent" else self._style.dim(mark)
         body = [f"{marked if index == 0 else indent}{row}" for index, row in enumerate(drawn)]
         return body if block.kind == "output" else ["", *body]
-
-    def _mark(self, kind: BlockKind, mark: str) -> str:
-        return self._style.accent(mark) if kind == "agent" else self._style.dim(mark)
 
     def _drawn(self, kind: BlockKind, row: str) -> str:
         if kind == "tool":

@@ -62,15 +62,12 @@ class Loop:
         ready, _, _ = select.select([self._wake, *self._readers], [], [], timeout)
         for descriptor in ready:
             if descriptor == self._wake:
-                self._run_signals()
+                for number in set(os.read(self._wake, 4096)):
+                    callback = self._signals.get(number)
+                    if callback is not None:
+                        callback()
             elif descriptor in self._readers:
                 self._readers[descriptor]()
-
-    def _run_signals(self) -> None:
-        for number in set(os.read(self._wake, 4096)):
-            callback = self._signals.get(number)
-            if callback is not None:
-                callback()
 
     def _run_timers(self) -> None:
         now = self.clock()
@@ -245,20 +242,17 @@ class KeyDecoder:
             self._take(match.end(), None, tokens)
             return True
         if len(self._buffer) == 1 or _CSI_START.match(self._buffer) or self._buffer[1] in b"]PX^_O":
-            return self._ss3(tokens)
+            # ESC O and a letter: the arrow keys in application mode.
+            if self._buffer[1:2] != b"O" or len(self._buffer) < 3:
+                return False
+            self._take(3, csi_key("", chr(self._buffer[2])), tokens)
+            return True
         if self._buffer[1] == 0x1B:
             self._take(1, Key("escape"), tokens)
             return True
         second = self._buffer[1]
         name = _CONTROLS.get(second) or (chr(second) if 0x20 <= second < 0x7F else "")
         self._take(2, Key(f"alt+{name}") if name else None, tokens)
-        return True
-
-    def _ss3(self, tokens: list[Token]) -> bool:
-        """ESC O and a letter, the arrow keys in application mode. Returns False if it is incomplete."""
-        if self._buffer[1:2] != b"O" or len(self._buffer) < 3:
-            return False
-        self._take(3, csi_key("", chr(self._buffer[2])), tokens)
         return True
 
     def _take(self, count: int, key: Key | None, tokens: list[Token]) -> None:

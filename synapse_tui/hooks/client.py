@@ -20,7 +20,11 @@ USAGE = (
 
 
 def run(event: str, dialect: str) -> int:
-    event_data = _read(0)
+    parts, size = [], 0
+    while size < MOST and (part := os.read(0, 65536)):
+        parts.append(part)
+        size += len(part)
+    event_data = b"".join(parts)
     agent, place = os.environ.get("SYNAPSE_AGENT_ID", ""), os.environ.get("SYNAPSE_HOOKS", "")
     if not agent or not place:
         return 0
@@ -75,14 +79,6 @@ def _left(deadline: float) -> float:
 
 def _give_up(_number: int, _frame: object) -> None:
     os._exit(0)
-
-
-def _read(descriptor: int) -> bytes:
-    parts, size = [], 0
-    while size < MOST and (part := os.read(descriptor, 65536)):
-        parts.append(part)
-        size += len(part)
-    return b"".join(parts)
 
 
 def main(words: "list[str]") -> int:

@@ -116,7 +116,9 @@ class FileSafety:
             self._renewal = asyncio.get_running_loop().create_task(self._renew(), name="renew-locks")
         try:
             folder = sockets_folder(self._environ)
-            _remove_left_over(folder)
+            for path in folder.glob("*.hooks"):
+                if path.stem.isdigit() and process_start(int(path.stem)) is None:
+                    path.unlink(missing_ok=True)
             server = HookServer(folder / f"{os.getpid()}.hooks", self._on_hook)
             await server.start()
         except (OSError, SessionError) as error:
@@ -366,12 +368,6 @@ def _denies(settings: Settings) -> bool:
 
 def _retention(settings: Settings) -> timedelta:
     return timedelta(days=settings.number("env.SYNAPSE_FILE_SAFETY_RETENTION_DAYS"))
-
-
-def _remove_left_over(folder: Path) -> None:
-    for path in folder.glob("*.hooks"):
-        if path.stem.isdigit() and process_start(int(path.stem)) is None:
-            path.unlink(missing_ok=True)
 
 
 ANSWER_WITHIN = 2.0  # seconds that the hook waits for an answer

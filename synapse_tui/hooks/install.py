@@ -139,7 +139,10 @@ class HookInstaller:
             return False
         try:
             if place.hooks is None:
-                _remove_own(place.path)
+                if place.path.is_dir() and not place.path.is_symlink():
+                    shutil.rmtree(place.path)
+                else:
+                    place.path.unlink()
             else:
                 self._restore(place.path)
         except OSError as error:
@@ -274,13 +277,6 @@ def _write(path: Path, data: bytes) -> None:
         path.chmod(mode)
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}", write_advice(error)) from error
-
-
-def _remove_own(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink()
 
 
 def _list(value: object) -> list[Any]:

@@ -32,7 +32,8 @@ from synapse_tui.core.locks import (
     local_task,
     read_time,
 )
-from synapse_tui.messages.storage.backend import Alive, backend_of
+from synapse_tui.messages.storage.backend import Alive
+from synapse_tui.messages.storage.connect import backend_of
 from synapse_tui.messages.storage.location import BUSY, Location
 from synapse_tui.messages.storage.naming import FileNaming
 from synapse_tui.messages.storage.schema import SharedFile, Step
@@ -375,13 +376,6 @@ class LockDatabase:
         ):
             pass
 
-    def _remove_before(self, before: datetime) -> int:
-        self._unify_modifications()
-        removed = 0
-        while count := self._remove_some(before):
-            removed += count
-        return removed
-
     def _remove_some(self, before: datetime) -> int:
         with self._session() as session:
             old = col(ModificationRow.timestamp) < before, self._of_project()
@@ -549,7 +543,10 @@ class LockDatabase:
 
     def cleanup(self, before: datetime) -> tuple[int, int]:
         """Remove modifications before a time, and locks that are free."""
-        removed = self._remove_before(before)
+        self._unify_modifications()
+        removed = 0
+        while count := self._remove_some(before):
+            removed += count
 
         def free(session: Session, now: datetime) -> int:
             rows = session.exec(select(LockRow)).all()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.core.errors import ProfileError, SynapseError
@@ -142,12 +141,17 @@ class SettingsFollower:
         except asyncio.CancelledError:
             self._stale = True  # the caller was cancelled; leave the reload to the next one
             raise
-        self._take_profiles(profiles)
+        before, self.profiles = self.profiles.profiles, profiles
+        names = {*before, *profiles.profiles}
+        if changed := sorted(name for name in names if before.get(name) != profiles.profiles.get(name)):
+            log.info("profiles have changed: %s", ", ".join(changed))
         self._take(settings)
 
     def _changed(self) -> None:
         self._stale = True
-        self._begin(self._follow())
+        task = asyncio.get_running_loop().create_task(self._follow(), name="follow-settings")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _follow(self) -> None:
         try:
@@ -177,12 +181,6 @@ class SettingsFollower:
             last=self.settings,
         )
         return profiles, settings
-
-    def _take_profiles(self, profiles: ProfileSet) -> None:
-        before, self.profiles = self.profiles.profiles, profiles
-        names = {*before, *profiles.profiles}
-        if changed := sorted(name for name in names if before.get(name) != profiles.profiles.get(name)):
-            log.info("profiles have changed: %s", ", ".join(changed))
 
     def _take(self, settings: Settings) -> None:
         before, self.settings = self.settings, settings
@@ -229,11 +227,6 @@ class SettingsFollower:
             rest = f"{len(new) - MOST} more in settings and profiles cannot be used: synapse config validate"
             self._events.publish(Notice(rest, "warning"))
         self._told = frozenset(wrong)
-
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work, name="follow-settings")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 def _asked(path: Path) -> str:

@@ -426,14 +426,11 @@ class HistoryKeeper:
         await asyncio.sleep(TIDY_AFTER)
         while True:
             if self._days:
-                await self._tidy_now()
+                try:
+                    await self.tidy(datetime.now(UTC) - timedelta(days=self._days))
+                except HistoryError as error:
+                    log.warning("old tasks were not removed: %s", error.message)
             await asyncio.sleep(DAY)
-
-    async def _tidy_now(self) -> None:
-        try:
-            await self.tidy(datetime.now(UTC) - timedelta(days=self._days))
-        except HistoryError as error:
-            log.warning("old tasks were not removed: %s", error.message)
 
     async def tidy(self, before: datetime) -> None:
         folders = {self._folder, *(str(session.cwd) for session in self._agents.values())}

@@ -102,7 +102,9 @@ class Instructions:
         return await asyncio.to_thread(self._put_together(session))
 
     async def send(self, agent_id: str) -> Task:
-        session = self._session(agent_id)
+        session = self._agents.get(agent_id)
+        if session is None:
+            raise AgentNotFound(f"no agent named '{agent_id}' here", "see the sidebar or 'synapse list'")
         task, composed = await session.briefing.send()
         self._report_faults(composed, again=True)
         return task
@@ -134,7 +136,10 @@ class Instructions:
                 self._went(session)  # the host ended before the workspace recorded it
             # In a continued conversation, instructions still queued from before are sufficient.
             elif fresh or not session.briefing.waiting:
-                await self._put(session)
+                composed = await self.compose(session)
+                self._report_faults(composed)
+                if composed.text and session.exit is None:
+                    session.briefing.put(composed)
         except SynapseError as error:
             self._events.publish(
                 Notice(
@@ -145,12 +150,6 @@ class Instructions:
             log.exception("instructions were not sent", extra={"agent_id": session.agent_id})
         finally:
             session.briefing.dismiss()
-
-    async def _put(self, session: AgentSession) -> None:
-        composed = await self.compose(session)
-        self._report_faults(composed)
-        if composed.text and session.exit is None:
-            session.briefing.put(composed)
 
     def _note(self, task: Task) -> None:
         session = self._agents.get(task.target)
@@ -187,9 +186,3 @@ class Instructions:
             if again or fault not in self._reported:
                 self._reported.add(fault)
                 self._events.publish(Notice(f"left out of the instructions: {fault}", "warning"))
-
-    def _session(self, agent_id: str) -> AgentSession:
-        session = self._agents.get(agent_id)
-        if session is None:
-            raise AgentNotFound(f"no agent named '{agent_id}' here", "see the sidebar or 'synapse list'")
-        return session

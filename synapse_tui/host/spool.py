@@ -224,7 +224,10 @@ class SpoolWorker:
                 continue
             self._worth_a_look = self._worth_a_look or len(taken) == room
             for one in taken:
-                self._begin(one)
+                self._unanswered[one.name] = one
+                task = asyncio.get_running_loop().create_task(self._carry(one), name=f"carry-{one.name[:8]}")
+                self._carrying.add(task)
+                task.add_done_callback(self._done)
 
     async def _restore(self) -> None:
         attempts = 0
@@ -241,12 +244,6 @@ class SpoolWorker:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(RETRY.delay(attempts)):
                     await self._ending.wait()
-
-    def _begin(self, one: Taken) -> None:
-        self._unanswered[one.name] = one
-        task = asyncio.get_running_loop().create_task(self._carry(one), name=f"carry-{one.name[:8]}")
-        self._carrying.add(task)
-        task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._carrying.discard(task)

@@ -15,7 +15,8 @@ from sqlmodel import Session, col, func, select
 
 from synapse_tui.core.errors import HistoryError, TaskNotFound
 from synapse_tui.core.model import Task
-from synapse_tui.messages.storage.backend import READS, Alive, backend_of
+from synapse_tui.messages.storage.backend import READS, Alive
+from synapse_tui.messages.storage.connect import backend_of
 from synapse_tui.messages.storage.location import BUSY, Location
 from synapse_tui.messages.storage.tables import ChangeRow, TaskRow
 

@@ -18,7 +18,8 @@ from sqlmodel import Session, SQLModel, and_, col, delete, func, insert, not_, o
 
 from synapse_tui.core.errors import MessageError, TaskNotFound
 from synapse_tui.core.model import INSTRUCTIONS, SYSTEM, DeliveryState, ReplyState, Task, TaskState
-from synapse_tui.messages.storage.backend import Alive, Backend, backend_of
+from synapse_tui.messages.storage.backend import Alive, Backend
+from synapse_tui.messages.storage.connect import backend_of
 from synapse_tui.messages.storage.location import BUSY, Location
 from synapse_tui.messages.storage.naming import Naming
 from synapse_tui.messages.storage.tables import (

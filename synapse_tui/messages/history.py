@@ -105,7 +105,8 @@ class History:
         self._pending.put(snapshot)
         if lazy:
             self._pending.reasons[change.task_id] = change
-            self._soon()
+            if self._linger is None:
+                self._linger = asyncio.get_running_loop().call_later(LINGER, self._due)
         else:
             self._pending.step(change)
             self._wanted.set()
@@ -240,10 +241,6 @@ class History:
         if self._worker is not None:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
         await asyncio.to_thread(self._thread.shutdown)
-
-    def _soon(self) -> None:
-        if self._linger is None:
-            self._linger = asyncio.get_running_loop().call_later(LINGER, self._due)
 
     def _due(self) -> None:
         self._linger = None

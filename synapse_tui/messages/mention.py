@@ -516,24 +516,20 @@ class Overlay(Generic[T]):
         if name == "enter":
             return self._send() if event.kind == "press" else KeyUse.USED
         if name == "backspace" and len(self.draft) == self._prefix:
-            self._reopen_address()
+            self.draft.remove(self._prefix - 1, self._prefix)
+            self._prefix = 0
+            self._targets = self._choices = ()
+            self._here = self._later = None
+            self._selected, self._chosen = 0, False
         elif self._choices and name in {"up", "down", "tab"}:
-            self._choose_next(-1 if name == "up" else 1, len(self._choices))
+            by = -1 if name == "up" else 1
+            count = len(self._choices)
+            first = 0 if by > 0 else count - 1
+            self._selected = (self._selected + by) % count if self._chosen else first
+            self._chosen = True
         else:
             self.draft.edit(name, self._prefix)
         return KeyUse.USED
-
-    def _choose_next(self, by: int, count: int) -> None:
-        first = 0 if by > 0 else count - 1
-        self._selected = (self._selected + by) % count if self._chosen else first
-        self._chosen = True
-
-    def _reopen_address(self) -> None:
-        self.draft.remove(self._prefix - 1, self._prefix)
-        self._prefix = 0
-        self._targets = self._choices = ()
-        self._here = self._later = None
-        self._selected, self._chosen = 0, False
 
     def _label(self) -> str:
         if self._choices and not self._chosen:
@@ -742,7 +738,11 @@ class MentionInterceptor(Generic[T]):
             return Intercepted()
         self._consumed.discard(event.key)
         if _MODIFIER.fullmatch(event.key):
-            return self._silent(event, token)
+            if self._overlay is None:
+                return Intercepted((token,))
+            self._held.add(event.key)
+            self._overlay.draft.attach(token)
+            return Intercepted()
         if self._overlay is None:
             if not self._opens(event, composer):
                 self._note_passed(event)
@@ -838,12 +838,5 @@ class MentionInterceptor(Generic[T]):
         if event.key not in self._held or self._overlay is None:
             return Intercepted((token,))
         self._held.discard(event.key)
-        self._overlay.draft.attach(token)
-        return Intercepted()
-
-    def _silent(self, event: MentionKey, token: T) -> Intercepted[T]:
-        if self._overlay is None:
-            return Intercepted((token,))
-        self._held.add(event.key)
         self._overlay.draft.attach(token)
         return Intercepted()

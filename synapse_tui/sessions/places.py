@@ -102,7 +102,7 @@ def place_of(project: Path, name: str = "", *, environ: Mapping[str, str]) -> Se
         raise ConfigError(
             f"'{name}' cannot name a session", "use letters, digits, '.', '_' and '-', at most 40 of them"
         )
-    default = _default_name(project)
+    default = re.sub(r"[^\w.-]+", "-", project.name)[:40].strip("-") or "home"
     key = hashlib.sha256(f"{project}\0{'' if name == default else name}".encode()).hexdigest()[:12]
     home = UserPaths.of_environment().home
     make_folder(home)
@@ -148,10 +148,6 @@ def home_key(home: Path) -> str:
 def socket_home(socket: Path) -> str:
     """Return the `home_key` in a socket's name; empty for hosts of versions without one."""
     return socket.stem.partition("-")[2]
-
-
-def _default_name(project: Path) -> str:
-    return re.sub(r"[^\w.-]+", "-", project.name)[:40].strip("-") or "home"
 
 
 def sockets_folder(environ: Mapping[str, str]) -> Path:

@@ -106,7 +106,9 @@ class Collector:
 
     def look(self) -> None:
         """Collect if due; called by the timer."""
-        idle = self._idle()
+        now, used = self._clock(), self._cpu()
+        idle = used - self._used <= IDLE_SHARE * (now - self._looked)
+        self._looked, self._used = now, used
         if not self._frozen:
             if idle or self._clock() - self._began >= PATIENCE:
                 # Not preceded by a collection, which is the very pause to avoid; it would free about a
@@ -116,25 +118,13 @@ class Collector:
             return
         young = self._gc.get_count()[0]
         if self._old >= OLD_OBJECTS or (idle and self._may_be_full(young)):
-            self._collect_all()
+            self._gc.collect()
+            self._full = self._clock()
+            self._minor = self._old = 0
         elif young >= (IDLE_OBJECTS if idle else YOUNG_OBJECTS):
-            self._collect_young(young)
-
-    def _idle(self) -> bool:
-        now, used = self._clock(), self._cpu()
-        idle = used - self._used <= IDLE_SHARE * (now - self._looked)
-        self._looked, self._used = now, used
-        return idle
+            self._minor += 1
+            found = self._gc.collect(0 if self._minor % MIDDLE_EVERY else 1)
+            self._old += max(0, young - found)
 
     def _may_be_full(self, young: int) -> bool:
         return self._clock() - self._full >= FULL_APART and young + self._old >= IDLE_OBJECTS
-
-    def _collect_all(self) -> None:
-        self._gc.collect()
-        self._full = self._clock()
-        self._minor = self._old = 0
-
-    def _collect_young(self, young: int) -> None:
-        self._minor += 1
-        found = self._gc.collect(0 if self._minor % MIDDLE_EVERY else 1)
-        self._old += max(0, young - found)

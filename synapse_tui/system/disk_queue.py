@@ -74,7 +74,11 @@ class DiskQueue(Generic[Item]):
 
     async def _write_waiting(self) -> None:
         while self._waiting or self._leaving_out:
-            await self._gathered()
+            if not self._closing:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(GATHER):
+                        await self._enough.wait()
+            self._enough.clear()
             items, self._waiting, self._size = self._waiting, [], 0
             try:
                 await asyncio.to_thread(self._write, items)
@@ -86,10 +90,3 @@ class DiskQueue(Generic[Item]):
             if self._leaving_out and not self._waiting:
                 self._leaving_out = False
                 self._on_room()
-
-    async def _gathered(self) -> None:
-        if not self._closing:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(GATHER):
-                    await self._enough.wait()
-        self._enough.clear()

@@ -90,13 +90,10 @@ class _Sum:
     def _code(self, cell: str) -> int:
         """The right half of a wide character counts as a blank."""
         if len(cell) != 1:
-            return self._cluster(cell)
+            code = ord(cell[0]) if cell else _BLANK
+            marks = sum(map(ord, cell[1:])) if self.flags & NO_TRIM and not self.flags & WHOLE_CODES else 0
+            return marks + (code if self.flags & WHOLE_CODES else code & 0xFF)
         return ord(cell) if self.flags & WHOLE_CODES else ord(cell) & 0xFF
-
-    def _cluster(self, cell: str) -> int:
-        code = ord(cell[0]) if cell else _BLANK
-        marks = sum(map(ord, cell[1:])) if self.flags & NO_TRIM and not self.flags & WHOLE_CODES else 0
-        return marks + (code if self.flags & WHOLE_CODES else code & 0xFF)
 
     def _weights(self, styles: Sequence[int]) -> int:
         if self.flags & NO_ATTRIBUTES:

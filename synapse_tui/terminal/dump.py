@@ -366,7 +366,11 @@ def dump(terminal: Terminal, *, scrollback_lines: int | None = None) -> bytes:
     pen = Pen(screen.table)
     pen.parts += before_text(screen)
     renditions(screen, pen)
-    _main_screen(screen, pen, scrollback_lines)
+    buffer = screen.main_buffer
+    _scrollback(screen, pen, scrollback_lines)
+    saved_cursor(buffer.saved, screen.columns, screen.lines, pen)
+    pen.parts += keyboard(buffer.kitty)
+    _rows(buffer.rows, screen.columns, pen, _spoilt(screen, buffer.saved))
     _alternate_screen(screen, pen)
     pen.parts += tab_stops(screen)
     pen.parts += after_text(screen)
@@ -381,14 +385,6 @@ def dump_restored(terminal: Terminal) -> bytes:
     pen = Pen(terminal.screen.table)
     _lines(pen, map(unpacked, terminal.scrollback.restored_entries()), terminal.columns)
     return pen.take().encode()
-
-
-def _main_screen(screen: Screen, pen: Pen, scrollback_lines: int | None) -> None:
-    buffer = screen.main_buffer
-    _scrollback(screen, pen, scrollback_lines)
-    saved_cursor(buffer.saved, screen.columns, screen.lines, pen)
-    pen.parts += keyboard(buffer.kitty)
-    _rows(buffer.rows, screen.columns, pen, _spoilt(screen, buffer.saved))
 
 
 def _alternate_screen(screen: Screen, pen: Pen) -> None:

@@ -420,7 +420,9 @@ class Grid(ScreenState, pyte.Screen):
             start += 1
             if start == 1 or start % MAX_CLUSTER == 0:
                 start = self._past_marks(data, start)
-        self._note_joiner(data)
+        if joins_next(data[-1]):
+            self.joining = True
+            self.simple = False
         text = encode(data[start:])
         end = self.x + cell_count(text)
         if text and end <= self.columns and not (self.side_margins or self.modes.insert):
@@ -431,11 +433,6 @@ class Grid(ScreenState, pyte.Screen):
             self.last_text = data
         else:
             self._draw_segments(data, start)
-
-    def _note_joiner(self, text: str) -> None:
-        if joins_next(text[-1]):
-            self.joining = True
-            self.simple = False
 
     def _draw_segments(self, data: str, start: int) -> None:
         for match in SEGMENTS.finditer(data, start):

@@ -219,7 +219,10 @@ def _moded(event: KeyEvent, raw: bytes, modes: Modes) -> bool:
 def _legacy(event: KeyEvent, modes: Modes, shift_enter: bytes) -> bytes:
     """Legacy encoding (xterm "PC-Style Function Keys"; kitty "Legacy key event encoding")."""
     if event.key in KEYPAD_TEXT:
-        return _legacy_keypad(event, modes)
+        application = modes.application_keypad and not event.num_lock
+        if application and not event.modified:
+            return b"\x1bO" + KEYPAD_FINALS[event.key].encode()
+        return (b"\x1b" if event.alt else b"") + KEYPAD_TEXT[event.key].encode()
     key = PLAIN_NAMES.get(event.key, event.key)
     if (sequence := _legacy_function(key, event.modifiers & 0xF, modes)) is not None:
         return sequence
@@ -241,13 +244,6 @@ def _legacy_function(key: str, modifiers: int, modes: Modes) -> bytes | None:
         return f"\x1b[1;{modifiers + 1}{final}".encode()
     application = modes.application_cursor or key in FUNCTION_FINALS
     return f"\x1b{'O' if application else '['}{final}".encode()
-
-
-def _legacy_keypad(event: KeyEvent, modes: Modes) -> bytes:
-    application = modes.application_keypad and not event.num_lock
-    if application and not event.modified:
-        return b"\x1bO" + KEYPAD_FINALS[event.key].encode()
-    return (b"\x1b" if event.alt else b"") + KEYPAD_TEXT[event.key].encode()
 
 
 _LEGACY_SPECIAL = frozenset({"enter", "escape", "backspace", "tab"})

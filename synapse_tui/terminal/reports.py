@@ -200,13 +200,14 @@ class Reports(Areas):
         elif operation == 22:
             self._push_title(arguments[0] if arguments else 0)
         elif operation == 23:
-            self._pop_title(arguments[0] if arguments else 0)
+            which = arguments[0] if arguments else 0
+            if which in (0, 1) and self.icon_stack:
+                self.icon_name = self.icon_stack.pop()
+            if which in (0, 2) and self.title_stack:
+                self.change_title(self.title_stack.pop())
         elif operation in (20, 21):
-            self._report_title(operation)
-
-    def _report_title(self, operation: int) -> None:
-        """Answer with an empty title: one that can be read back lets a child type into the terminal."""
-        self.reply("\x1b]L\x1b\\" if operation == 20 else "\x1b]l\x1b\\")
+            # Answer with an empty title: one that can be read back lets a child type into the terminal.
+            self.reply("\x1b]L\x1b\\" if operation == 20 else "\x1b]l\x1b\\")
 
     def _push_title(self, which: int) -> None:
         if which in (0, 1):
@@ -215,12 +216,6 @@ class Reports(Areas):
         if which in (0, 2):
             self.title_stack.append(self.title)
             del self.title_stack[:-TITLES_KEPT]
-
-    def _pop_title(self, which: int) -> None:
-        if which in (0, 1) and self.icon_stack:
-            self.icon_name = self.icon_stack.pop()
-        if which in (0, 2) and self.title_stack:
-            self.change_title(self.title_stack.pop())
 
     def report_displayed_extent(self) -> None:
         """DECRQDE: the whole page is displayed."""
@@ -280,7 +275,8 @@ class Reports(Areas):
         elif number in DYNAMIC:
             self._dynamic(number, rest, terminator)
         elif number - 100 in DYNAMIC:
-            self._reset_dynamic(number - 100)
+            self.colors.own.pop(number - 100, None)
+            self._colors_changed()
 
     # Titles
 
@@ -351,10 +347,6 @@ class Reports(Areas):
                 changed = True
         if changed:
             self._colors_changed()
-
-    def _reset_dynamic(self, number: int) -> None:
-        self.colors.own.pop(number, None)
-        self._colors_changed()
 
     def _colors_changed(self) -> None:
         self.touch_all()

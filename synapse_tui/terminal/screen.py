@@ -165,7 +165,9 @@ class Screen(Reports):
             if mode == 1049:
                 self.decsc()
             if not self.on_alternate:
-                self._enter_alternate()
+                if not self.alternate_buffer.rows:
+                    self.alternate_buffer.rows = [Row(0, self.tick) for _ in range(self.lines)]
+                self._show(alternate=True)
             if mode == 1049:
                 self.settle()
                 self._blank_alternate()
@@ -177,11 +179,6 @@ class Screen(Reports):
             self._show(alternate=False)
         if mode == 1049:
             self.decrc()
-
-    def _enter_alternate(self) -> None:
-        if not self.alternate_buffer.rows:
-            self.alternate_buffer.rows = [Row(0, self.tick) for _ in range(self.lines)]
-        self._show(alternate=True)
 
     def _blank_alternate(self) -> None:
         fill = erased(self.style)
@@ -493,13 +490,11 @@ class Screen(Reports):
             if number == 1048:
                 self.decrc()
             elif number in self.saved_modes:
-                self._restore_mode(number, self.saved_modes[number])
-
-    def _restore_mode(self, number: int, on: bool) -> None:
-        if number in SCREEN_MODES:
-            self.switch_screen(47, on)
-        else:
-            self.switch_mode(number, on, private=True)
+                on = self.saved_modes[number]
+                if number in SCREEN_MODES:
+                    self.switch_screen(47, on)
+                else:
+                    self.switch_mode(number, on, private=True)
 
     def push_keyboard(self, flags: int = 0) -> None:
         stack = self.buffer_shown.kitty

@@ -586,7 +586,8 @@ def _change_width(
     scrollback.resize(columns)
     rows, (x, y) = rewrap(rows, (x, y), old, columns)
     if not history:
-        rows = _without_blank_end(rows, y, lines)
+        while len(rows) > lines and len(rows) - 1 > y and rows[-1].is_blank():
+            rows.pop()
     surplus = min(max(0, len(rows) - lines), y)
     for row in rows[:surplus]:
         scrollback.push(row)
@@ -654,9 +655,3 @@ def _cut_line(line: Packed, columns: int, least: int) -> tuple[list[Row], list[i
         rows.append(Row())
         rows[-1].wrapped = True
     return rows, starts
-
-
-def _without_blank_end(rows: list[Row], y: int, wanted: int) -> list[Row]:
-    while len(rows) > wanted and len(rows) - 1 > y and rows[-1].is_blank():
-        rows.pop()
-    return rows

@@ -644,7 +644,9 @@ class Stream(pyte.ByteStream):
                     # Of several ESC in a row each begins anew.
                     found = ESCAPES_IN_A_ROW.match(text, at)
                     return found.end() - 1 if found is not None else at + 1
-                self._execute(char)
+                handler = self._controls.get(char)
+                if handler is not None:
+                    handler()
             elif char < "\x7f":
                 kept = kept[:MAX_SEQUENCE] + char
                 if _is_complete(kept):
@@ -663,11 +665,6 @@ class Stream(pyte.ByteStream):
             with contextlib.suppress(_Pause):  # `feed_text` checks the clock itself
                 self._handlers[token.lastindex](token)
         return index
-
-    def _execute(self, char: str) -> None:
-        handler = self._controls.get(char)
-        if handler is not None:
-            handler()
 
     # Strings
 

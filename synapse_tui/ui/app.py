@@ -393,7 +393,11 @@ class SynapseApp(Shell):
     async def on_event(self, event: events.Event) -> None:
         await self._give_way(event)
         if isinstance(event, TerminalText):
-            await self._on_text(event)
+            if self.keyboard.hand_over(event):
+                self.questions.typed(event)
+            else:
+                for key in event.singly():
+                    await self.on_event(key)
             return
         if isinstance(event, events.MouseMove) and not event.is_forwarded and self.keyboard.holds_move(event):
             return
@@ -409,13 +413,6 @@ class SynapseApp(Shell):
                 screen.pace(clicked)
             elif clicked is not None and screen is self.main:
                 self.keyboard.follow_click(clicked, pressed=isinstance(event, events.MouseDown))
-
-    async def _on_text(self, event: TerminalText) -> None:
-        if self.keyboard.hand_over(event):
-            self.questions.typed(event)
-        else:
-            for key in event.singly():
-                await self.on_event(key)
 
     async def _give_way(self, event: events.Event) -> None:
         """Let everything else have its turn while input comes faster than it is handled.

@@ -359,22 +359,16 @@ class Board(PieceWidget, can_focus=True):
             self.find = ""
             self._draw()
         elif command in _MOVES or command == "next":
-            self._move(command)
+            if command == "next":
+                self.model.next_calling()
+            else:
+                self.model.step(_MOVES[command])
+            self._look_at_chosen()
         elif row is not None:
-            self._do_for(row, source, command, character)
-
-    def _move(self, command: str) -> None:
-        if command == "next":
-            self.model.next_calling()
-        else:
-            self.model.step(_MOVES[command])
-        self._look_at_chosen()
-
-    def _do_for(self, row: BoardRow, source: BoardSource, command: str, character: str) -> None:
-        if command == "answer":
-            self._answer(character)
-        elif row.runs or command in (_ENDED_TOO if row.agent.failed is None else _FAILED_TOO):
-            source.perform(_AGENT_ACTIONS[command], row.agent_id)
+            if command == "answer":
+                self._answer(character)
+            elif row.runs or command in (_ENDED_TOO if row.agent.failed is None else _FAILED_TOO):
+                source.perform(_AGENT_ACTIONS[command], row.agent_id)
 
     def _answer(self, key: str) -> None:
         asked, source = self._asked, self.source

@@ -427,7 +427,11 @@ class ConversationComposer(FaultTolerant, TextArea):
     def _write(self, key: str) -> bool:
         """Handle a key of the editor; False leaves it to the text area."""
         if key in _SEND:
-            self._submit()
+            text = self.text.strip()
+            if text:
+                self._sent = [*self._sent[-49:], text]
+                self.post_message(self.Submitted(text))
+                self.text = ""
         elif key in _NEWLINES:
             self.insert("\n")
         elif key == "up" and not self.text and self._sent:
@@ -436,13 +440,6 @@ class ConversationComposer(FaultTolerant, TextArea):
         else:
             return key in ("tab", "shift+tab", "escape")
         return True
-
-    def _submit(self) -> None:
-        text = self.text.strip()
-        if text:
-            self._sent = [*self._sent[-49:], text]
-            self.post_message(self.Submitted(text))
-            self.text = ""
 
     def give_back(self, text: str) -> None:
         """Restore a text that could not be sent, before anything typed since."""

@@ -347,13 +347,10 @@ class Deck(FaultTolerant, Container):
         node = self.shown(self.size)
         return trees.rules(node, *self.size) if node is not None else []
 
-    def _rule_at(self, event: events.MouseEvent) -> Divider | None:
-        x, y = event.screen_x - self.content_region.x, event.screen_y - self.content_region.y
-        return next((rule for rule in self._rules() if Region(*_box(rule.tile)).contains(x, y)), None)
-
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Begin to move a rule; the titles of lower panes are rules, but where they have buttons."""
-        rule = self._rule_at(event)
+        x, y = event.screen_x - self.content_region.x, event.screen_y - self.content_region.y
+        rule = next((rule for rule in self._rules() if Region(*_box(rule.tile)).contains(x, y)), None)
         if rule is None or event.button != 1 or self._button_at(event):
             return
         event.stop()

@@ -302,7 +302,10 @@ class PaneOutput:
             return None
         screen = self._app.screen
         if widget.screen is not screen:
-            return self._behind(widget)
+            if widget.screen not in self._app._background_screens:
+                return None
+            found = widget.screen._compositor.visible_widgets.get(widget)
+            return Placement(found[0], clear=False) if found is not None else None
         visible = screen._compositor.visible_widgets
         known = self._placements.get(widget)
         if known is not None and known[0] is visible:
@@ -373,12 +376,6 @@ class PaneOutput:
         if shape != self._cursor_shape:
             self._cursor_shape = shape
             self._write_now(_HIDE if shape == HIDDEN else f"\x1b[{shape} q{_SHOW}")
-
-    def _behind(self, widget: Widget) -> Placement | None:
-        if widget.screen not in self._app._background_screens:
-            return None
-        found = widget.screen._compositor.visible_widgets.get(widget)
-        return Placement(found[0], clear=False) if found is not None else None
 
 
 def _place(widget: Widget, visible: dict[Widget, tuple[Region, Region]]) -> Placement | None:

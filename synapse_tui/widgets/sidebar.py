@@ -402,16 +402,13 @@ class Sidebar(FaultTolerant, Vertical):
         if not isinstance(view, OptionList) or view not in self.query(OptionList):
             return
         if view.id == "messages":
-            self._mark_message(view)
+            # Highlight the last message unless an unfinished one is highlighted already.
+            marked = view.highlighted_option.id if view.highlighted_option else None
+            if marked not in {task.id for task in self.listing.tasks if not task.state.final}:
+                view.highlighted = view.option_count - 1 if view.option_count else None
+            self.call_after_refresh(view.scroll_to_highlight)  # rows just added have no position yet
         elif view.highlighted is None and view.option_count:
             view.highlighted = 0
-
-    def _mark_message(self, view: OptionList) -> None:
-        """Highlight the last message unless an unfinished one is highlighted already."""
-        marked = view.highlighted_option.id if view.highlighted_option else None
-        if marked not in {task.id for task in self.listing.tasks if not task.state.final}:
-            view.highlighted = view.option_count - 1 if view.option_count else None
-        self.call_after_refresh(view.scroll_to_highlight)  # rows just added have no position yet
 
     @on(events.DescendantFocus)
     @on(events.DescendantBlur)

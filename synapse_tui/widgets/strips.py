@@ -162,13 +162,10 @@ class Pens:
             return found[1]
         if len(self._pens) >= _CACHE_LIMIT:
             self._pens.clear()
-        pen = self._make(style, highlight)
+        look = self._look(style, highlight)
+        pen = RunStyle(style, look, None if self.colorless else self._system)
         self._pens[key] = (style, pen)
         return pen
-
-    def _make(self, style: Style, highlight: Highlight) -> RunStyle:
-        look = self._look(style, highlight)
-        return RunStyle(style, look, None if self.colorless else self._system)
 
     def _look(self, style: Style, highlight: Highlight) -> Look:
         reverse = style.reverse != self._inverted

@@ -157,7 +157,11 @@ class PaneMouse:
 
     def _begin(self, event: events.MouseDown, x: int, y: int) -> None:
         view = self._view
-        self._count_clicks(event, x, y)
+        before = self._pressed
+        self._pressed = (x, y, event.time)
+        near = before is not None and before[:2] == (x, y)
+        quick = before is not None and event.time - before[2] <= self._view.app.CLICK_CHAIN_TIME_THRESHOLD
+        self._chain = self._chain % 3 + 1 if near and quick else 1
         point = Point(view.viewport.top + y, x)
         self.dragging = True
         view.capture_mouse()
@@ -165,13 +169,6 @@ class PaneMouse:
             view.scroll_mode.point_at(point)
         view.selection = Selection(view.viewport, point, _UNITS.get(self._chain, Unit.CELL))
         view.update_view()
-
-    def _count_clicks(self, event: events.MouseDown, x: int, y: int) -> None:
-        before = self._pressed
-        self._pressed = (x, y, event.time)
-        near = before is not None and before[:2] == (x, y)
-        quick = before is not None and event.time - before[2] <= self._view.app.CLICK_CHAIN_TIME_THRESHOLD
-        self._chain = self._chain % 3 + 1 if near and quick else 1
 
     def _drag(self, event: events.MouseMove) -> None:
         height = self._view.viewport.height

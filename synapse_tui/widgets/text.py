@@ -306,7 +306,8 @@ class TypedRows:
         Returns how many rows are known, and where the cursor is in them.
         """
         self._keep_before_change(text, width)
-        self._wrap_past(cursor)
+        while self._starts[-1] <= cursor and not self._end:
+            self._wrap_row()
         row = bisect_right(self._starts, cursor) - 1
         used = 0
         for _, end, cells in split_graphemes(self[row])[0]:
@@ -332,10 +333,6 @@ class TypedRows:
             # A mark may change how wide the character before it is, and so which row that stands in.
             del self._starts[max(1, bisect_left(self._starts, same) - 1) :]
             self._text, self._end = text, False
-
-    def _wrap_past(self, cursor: int) -> None:
-        while self._starts[-1] <= cursor and not self._end:
-            self._wrap_row()
 
     def _wrap_row(self) -> None:
         end = self._row_end(self._starts[-1])

@@ -23,7 +23,7 @@ from synapse_tui.messages.archive import Archive
 from synapse_tui.messages.history import History
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.records import AgentKey, TaskQuery
-from synapse_tui.messages.storage.backend import backend_of
+from synapse_tui.messages.storage.connect import backend_of
 from synapse_tui.messages.storage.location import TeamDatabase
 from synapse_tui.messages.storage.naming import naming_of
 from synapse_tui.messages.storage.schema import POSTGRES_STEPS

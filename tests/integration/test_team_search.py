@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from synapse_tui.messages.archive import Archive
 from synapse_tui.messages.records import TaskQuery
-from synapse_tui.messages.storage.backend import backend_of
+from synapse_tui.messages.storage.connect import backend_of
 from synapse_tui.messages.storage.location import TeamDatabase
 from tests.integration.shell_kit import Shell
 from tests.postgres_kit import PASSWORD, Server

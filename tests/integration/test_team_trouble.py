@@ -19,7 +19,7 @@ from synapse_tui.hooks.lock_database import opened_file_safety
 from synapse_tui.messages.archive import Archive
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.records import AgentKey, TaskQuery
-from synapse_tui.messages.storage.backend import backend_of
+from synapse_tui.messages.storage.connect import backend_of
 from synapse_tui.messages.storage.location import TeamDatabase
 from tests.integration.team_kit import Machine
 from tests.postgres_kit import PASSWORD, Server

@@ -190,7 +190,10 @@ class Conversation:
         if update.message is not None:
             self._put_message(task_id, _kind_of(update), update.message)
         if not update.state.at_rest:
-            return self._given(task_id, update.state)
+            task = self.get(task_id)
+            if task.state.final:  # events may arrive late
+                return task
+            return self.change(task_id, state=update.state, delivery=DeliveryState.SUBMITTED)
         if update.history and not self._has_answer(task_id):
             self._put_message(task_id, "answer", update.history[-1])
         return self._answered(task_id, update.state, _reason(update))
@@ -215,12 +218,6 @@ class Conversation:
 
     def _has_answer(self, task_id: str) -> bool:
         return any(entry.task_id == task_id and entry.kind in _FROM_AGENT for entry in self._entries.values())
-
-    def _given(self, task_id: str, state: TaskState) -> Task:
-        task = self.get(task_id)
-        if task.state.final:  # events may arrive late
-            return task
-        return self.change(task_id, state=state, delivery=DeliveryState.SUBMITTED)
 
     def _answered(self, task_id: str, state: TaskState, reason: str) -> Task:
         self._settle(task_id)

@@ -458,7 +458,10 @@ class ExternalAgents:
         while (asker := self._hosted.get(task.sender.sender_id)) and (reply_due := self._newest_due(task)):
             state = ReplyState.GIVEN
             try:
-                await _give(asker, answer_message(reply_due))
+                message = repeatable(answer_message(reply_due), asker.agent_id)
+                if await repeated(asker.tasks, message) is None:
+                    asker.accept(message)
+                await asker.tasks.flush()
             except HistoryError as error:
                 log.warning("an answer is not committed yet: %s", error.message, extra={"task": task.id})
                 await asyncio.sleep(RETRY)
@@ -495,13 +498,6 @@ class ExternalAgents:
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-async def _give(asker: AgentSession, answer: MessageRequest) -> None:
-    message = repeatable(answer, asker.agent_id)
-    if await repeated(asker.tasks, message) is None:
-        asker.accept(message)
-    await asker.tasks.flush()
 
 
 def answer_message(task: Task) -> MessageRequest:

@@ -206,7 +206,12 @@ def _served(endpoint: Endpoint, error_answer: ErrorAnswer) -> Endpoint:
 
     async def serve(request: Request) -> Response:
         try:
-            _check_version(request)
+            version = version_of(request)
+            if version not in VERSIONS:
+                raise VersionNotSupportedError(
+                    f"version {version[:20]} of the protocol is not supported",
+                    {"supported": ", ".join(VERSIONS)},
+                )
             await check_body(request, needed=error_answer is _rpc_error)
             response = await _while_there(request, endpoint(request))
             if isinstance(response, EventSourceResponse):
@@ -218,14 +223,6 @@ def _served(endpoint: Endpoint, error_answer: ErrorAnswer) -> Endpoint:
         return response
 
     return serve
-
-
-def _check_version(request: Request) -> None:
-    version = version_of(request)
-    if version not in VERSIONS:
-        raise VersionNotSupportedError(
-            f"version {version[:20]} of the protocol is not supported", {"supported": ", ".join(VERSIONS)}
-        )
 
 
 async def _while_there(request: Request, work: Awaitable[Response]) -> Response:

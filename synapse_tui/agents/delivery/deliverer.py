@@ -501,7 +501,10 @@ class Delivery:
         if self._keyboard.holding and not dialog_open(self._view) and not self.busy.locked():
             if settles := self._typist.settles_in():
                 return settles
-            self._let_keys_follow()
+            if self._profile.composer is None or self._view.reading().visible or not self._keyboard.held:
+                self._keyboard.release()
+            else:
+                self._keyboard.set_aside()
         elif self._keyboard.holding and shows_no_dialog(self._view) and not self.busy.locked():
             self._keyboard.set_aside()
         if self._settlement.standing is not None:
@@ -519,12 +522,6 @@ class Delivery:
             async with self.busy:
                 await self._settlement.take_out(left)
         return back
-
-    def _let_keys_follow(self) -> None:
-        if self._profile.composer is None or self._view.reading().visible or not self._keyboard.held:
-            self._keyboard.release()
-        else:
-            self._keyboard.set_aside()
 
     async def _make_room(self, task: Task, hold: Hold) -> bool:
         if Reason.of(hold.reason) is Reason.LEFT_OVER:

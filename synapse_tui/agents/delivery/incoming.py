@@ -142,7 +142,9 @@ def _write_all(parts: Sequence[Part | Upload], folder: Path, task_id: str) -> tu
         base = make_project_folder(find_project(folder)) / FILES
         with contextlib.ExitStack() as stack:
             root = _enter(stack, base.parent, FILES)
-            _ignore(root)
+            # Exclude the folder from version control, even if `.synapse/.gitignore` is older or the user's.
+            with contextlib.suppress(FileExistsError), _create(root, ".gitignore") as file:
+                file.write(_IGNORE_ALL)
             _check_room(base, parts)
             name = re.sub(r"[^A-Za-z0-9-]", "_", task_id[:8]) or "task"
             place = _enter(stack, base / name, name, root)
@@ -168,12 +170,6 @@ def _enter(stack: contextlib.ExitStack, path: Path, name: str, parent: int | Non
     if stat.S_IMODE(status.st_mode) & 0o077:
         os.fchmod(found, 0o700)
     return found
-
-
-def _ignore(root: int) -> None:
-    """Exclude the folder from version control, even if `.synapse/.gitignore` is older or the user's."""
-    with contextlib.suppress(FileExistsError), _create(root, ".gitignore") as file:
-        file.write(_IGNORE_ALL)
 
 
 def _check_room(base: Path, parts: Sequence[Part | Upload]) -> None:

@@ -355,18 +355,19 @@ class Typist(Composing):
         if submit.method == "paste" and self._view.modes.bracketed_paste:
             await self._type_unless_asked(encode_paste(text, self._view.modes), limit)
         else:
-            await self._write_typed(text, submit.chunk or len(text), submit.chunk_pause, limit)
+            chunk = submit.chunk or len(text)
+            flat = (
+                " ".join(text.split("\n")).replace("\t", " ")
+                if not self._view.modes.bracketed_paste
+                else text
+            )
+            for start in range(0, len(flat), chunk):
+                await self._type_unless_asked(flat[start : start + chunk].encode(), limit)
+                if start + chunk < len(flat):
+                    await asyncio.sleep(submit.chunk_pause)
         if not await self._view.drained(limit):
             self._check_dialog()
             raise _Stop(Typed.UNREAD, Reason.UNREAD)
-
-    async def _write_typed(self, text: str, chunk: int, pause: float, limit: float) -> None:
-        # Without bracketed paste a line feed may submit, and a tab may complete.
-        flat = " ".join(text.split("\n")).replace("\t", " ") if not self._view.modes.bracketed_paste else text
-        for start in range(0, len(flat), chunk):
-            await self._type_unless_asked(flat[start : start + chunk].encode(), limit)
-            if start + chunk < len(flat):
-                await asyncio.sleep(pause)
 
     async def _type_unless_asked(self, data: bytes, limit: float) -> None:
         self._check_dialog()

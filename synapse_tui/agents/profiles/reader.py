@@ -788,7 +788,8 @@ def _with_defaults(rules: tuple[StateRule, ...], *, composer: bool) -> tuple[Sta
 
 
 def _rule(section: ProfileSection) -> StateRule:
-    state = _one(section, "state", _state, AgentState.UNKNOWN)
+    found = section.convert("state", _state)
+    state = found[0] if found else AgentState.UNKNOWN
     if not section.has("state"):
         section.fault("state", "must be given")
     if not any(section.has(key) for key in _CONDITIONS):
@@ -816,13 +817,6 @@ def _rule(section: ProfileSection) -> StateRule:
         debounce=section.number("debounce", READY_DEBOUNCE if state is AgentState.READY else 0.0, 0, 30),
         detail=section.pattern("detail"),
     )
-
-
-def _one(
-    section: ProfileSection, key: str, reader: Callable[[str], AgentState], default: AgentState
-) -> AgentState:
-    found = section.convert(key, reader)
-    return found[0] if found else default
 
 
 def _word(words: tuple[str, ...]) -> Callable[[str], str]:

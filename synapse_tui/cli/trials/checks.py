@@ -73,7 +73,8 @@ def judge_start(begin: Begin, profile: Profile) -> Verdict:
     command = shlex.join((profile.command, *profile.args))
     by_hand = f"mkdir -p {begin.folder} && cd {begin.folder} && {command}"
     if begin.exit is not None:
-        last = _end_of(begin.screen)
+        line = " ".join(begin.screen.split())
+        last = line if len(line) <= _LAST_WORDS else f"…{line[-_LAST_WORDS:]}"
         how = f"status {begin.exit.code}" if begin.exit.code is not None else f"signal {begin.exit.signal}"
         return failed(
             f"it exited at startup ({how}): {last or 'no output'}",
@@ -86,11 +87,6 @@ def judge_start(begin: Begin, profile: Profile) -> Verdict:
             Advice("", f"answer it once yourself: {by_hand}", shown),
         )
     return _never_ready(begin, by_hand, profile)
-
-
-def _end_of(screen: str) -> str:
-    line = " ".join(screen.split())
-    return line if len(line) <= _LAST_WORDS else f"…{line[-_LAST_WORDS:]}"
 
 
 def _never_ready(begin: Begin, by_hand: str, profile: Profile) -> Verdict:

@@ -1,18 +1,15 @@
-"""The interface to the database of the history and the locks, and the choice of one by its location."""
+"""The interface to the database of the history and the locks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Protocol
 
 from sqlalchemy import Connection, Engine
 from sqlmodel import Session, SQLModel
 
-from synapse_tui.messages.storage.location import BUSY, Location
-from synapse_tui.messages.storage.naming import Naming
-from synapse_tui.messages.storage.schema import NOTHING, STEPS, SharedFile, Step
+from .naming import Naming
 
 Clock = Callable[[], datetime]
 """Returns the current time, aware."""
@@ -53,20 +50,3 @@ class Backend(Protocol):
 
     def facts(self, connection: Connection) -> Mapping[str, object]:
         """Return details for diagnosis."""
-
-
-def backend_of(
-    location: Location,
-    *,
-    steps: Sequence[Step] = STEPS,
-    adopted: SharedFile = NOTHING,
-    busy: float = BUSY,
-    durable: bool = True,
-) -> Backend:
-    if isinstance(location, Path):
-        from synapse_tui.messages.storage.sqlite import Sqlite  # noqa: PLC0415 - only one of them is needed
-
-        return Sqlite(location, steps, adopted, busy=busy, durable=durable)
-    from synapse_tui.messages.storage.postgres import Postgres  # noqa: PLC0415 - only one of them is needed
-
-    return Postgres(location, busy=busy)

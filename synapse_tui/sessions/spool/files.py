@@ -200,17 +200,14 @@ def read_private(path: Path, limit: int, *, proved: bool = False) -> bytes:
             raise ValueError("it is a symbolic link") from error
         raise
     try:
-        _check_plain(os.fstat(descriptor), linked=proved)
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or (status.st_nlink > 1 and not proved):
+            raise ValueError("it is no plain file")
+        if status.st_uid != os.geteuid():
+            raise ValueError("it belongs to another user")
         return _read_all(descriptor, limit)
     finally:
         os.close(descriptor)
-
-
-def _check_plain(status: os.stat_result, *, linked: bool) -> None:
-    if not stat.S_ISREG(status.st_mode) or (status.st_nlink > 1 and not linked):
-        raise ValueError("it is no plain file")
-    if status.st_uid != os.geteuid():
-        raise ValueError("it belongs to another user")
 
 
 def _read_all(descriptor: int, limit: int) -> bytes:

@@ -139,7 +139,11 @@ class SpoolFolder:
                 elif entry.name == HOST_FILE:
                     locked = True
                 else:
-                    self._tidy(entry)
+                    # Remove files that do not belong in a spool, and obsolete ones.
+                    partial = entry.name.startswith(".")
+                    known = partial or entry.name.removesuffix(TAKEN).removesuffix(ANSWER) != entry.name
+                    if not known or time.time() - _changed(entry) / 1e9 > STALE:
+                        _remove(Path(entry.path))
         if not locked:
             raise FileNotFoundError(f"{self.path} was swept")
         taken: list[Taken] = []
@@ -192,13 +196,6 @@ class SpoolFolder:
         """Remove uncollected answers; those that were collected are already gone."""
         for name in names:
             _remove(self.path / name)
-
-    def _tidy(self, entry: os.DirEntry[str]) -> None:
-        """Remove files that do not belong in a spool, and obsolete ones."""
-        partial = entry.name.startswith(".")
-        known = partial or entry.name.removesuffix(TAKEN).removesuffix(ANSWER) != entry.name
-        if not known or time.time() - _changed(entry) / 1e9 > STALE:
-            _remove(Path(entry.path))
 
 
 def check_ours(folder: Path) -> None:

@@ -109,7 +109,10 @@ class ReadScheduler:
         if self.focused == descriptor:
             self.focused = None
         if not self._waiting:
-            self._cancel_timers()
+            for handle in (self._timer, self._spare):
+                if handle is not None:
+                    handle.cancel()
+            self._timer = self._spare = None
 
     def charge(self, descriptor: int, seconds: float) -> None:
         """Charge a PTY for time spent on its output outside of `on_data`, such as painting."""
@@ -228,12 +231,6 @@ class ReadScheduler:
             self._timer = loop.call_later(max(delay, 0.0), self._serve_waiting)
         if self._spare is None:
             self._watch_turn()
-
-    def _cancel_timers(self) -> None:
-        for handle in (self._timer, self._spare):
-            if handle is not None:
-                handle.cancel()
-        self._timer = self._spare = None
 
     def _serve_waiting(self) -> None:
         """Start a tick: serve waiting sources, the focused one first, then by least use."""

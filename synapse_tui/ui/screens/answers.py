@@ -112,7 +112,10 @@ class Answers:
             front = None  # it shows no keys
         if front != self._front:
             self._front, self._front_at = front, self.clock()
-        self._plain = self._takes_plain_keys()
+        # Enter and Esc can then mean nothing else: not a draft, not the agent's turn, not the tour.
+        session = self._host.agents.get(self._main.active)
+        old = self._front is not None and self.clock() - self._front_at >= PLAIN_SECONDS
+        self._plain = old and session is not None and session.resting and self._main.tour_panel.page is None
         for pane in self._main.deck.panes:
             top = self._top(pane.agent_id)
             if top is not None or pane.answer is not None:
@@ -133,12 +136,6 @@ class Answers:
         ]
 
     # Keys
-
-    def _takes_plain_keys(self) -> bool:
-        """Whether Enter and Esc can mean nothing else: not a draft, not the agent's turn, not the tour."""
-        session = self._host.agents.get(self._main.active)
-        old = self._front is not None and self.clock() - self._front_at >= PLAIN_SECONDS
-        return old and session is not None and session.resting and self._main.tour_panel.page is None
 
     each_key = False
 

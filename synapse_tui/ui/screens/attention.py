@@ -54,15 +54,12 @@ class Attention:
     def call(self, name: str, what: str) -> None:
         mode = self._mode()
         if mode in ("bell", "both"):
-            self._ring()
+            now = self._clock()
+            if now - self._rang_at >= BELL_SECONDS:
+                self._rang_at = now
+                self._bell()
         if mode in ("desktop", "both"):
             self._announce(one_line(name), shorten(one_line(what), TEXT_CELLS))
-
-    def _ring(self) -> None:
-        now = self._clock()
-        if now - self._rang_at >= BELL_SECONDS:
-            self._rang_at = now
-            self._bell()
 
     def _announce(self, name: str, what: str) -> None:
         now, call = self._clock(), (name, what)

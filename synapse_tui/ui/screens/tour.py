@@ -189,7 +189,8 @@ class Tour:
             return
         step.message = next(self._news(step), None)
         if step.number == 1:
-            self._look_at_message(step)
+            if step.message is not None:
+                step.phase = Phase.DONE if step.message.state.final else Phase.RUNS
         elif step.number == 2:
             self._look_at_draft(step)
         elif step.number == STEPS:
@@ -199,10 +200,6 @@ class Tour:
         page = self._page(step)
         if page != self._main.tour_panel.page:
             self._main.tour_panel.page = page
-
-    def _look_at_message(self, step: TourStep) -> None:
-        if step.message is not None:
-            step.phase = Phase.DONE if step.message.state.final else Phase.RUNS
 
     def _look_at_draft(self, step: TourStep) -> None:
         if step.phase is Phase.ASKS and (self._waits or not self._keys):
@@ -327,7 +324,11 @@ class Tour:
     def _do(self, step: TourStep) -> None:
         """Do the step for the person, or go on after it."""
         if step.number == INSTALL:
-            self._copy(step)
+            command, _word = self._to_copy(step)
+            step.copied += 1
+            self._app.copy_to_clipboard(command)
+            self._app.notice(f"copied {command}")
+            self.look()
         elif step.phase is Phase.DONE:
             self._next(step)
         elif step.number == 1 and step.phase is Phase.ASKS:
@@ -533,13 +534,6 @@ class Tour:
             return OPEN, tr("copy the command")
         profile = missing[step.copied % len(missing)]
         return one_line(profile.install), tr(f"copy {profile.name}'s line")
-
-    def _copy(self, step: TourStep) -> None:
-        command, _word = self._to_copy(step)
-        step.copied += 1
-        self._app.copy_to_clipboard(command)
-        self._app.notice(f"copied {command}")
-        self.look()
 
     def _install(self, step: TourStep) -> TourPage:
         profiles, missing = self._profiles()

@@ -233,7 +233,10 @@ class TerminalLink:
             if isinstance(token, ReplyToken):
                 self._pass(plain)
                 plain = []
-                self._take_reply(token.raw)
+                reaction = self._handshake.take(token.raw)
+                self.write(reaction.write)
+                if self.listener is not None:
+                    self.listener.reply(reaction, token.raw)
             else:
                 plain.append(token)
         self._pass(plain)
@@ -241,12 +244,6 @@ class TerminalLink:
     def _pass(self, tokens: list[Token]) -> None:
         if tokens and self.listener is not None:
             self.listener.tokens(tokens)
-
-    def _take_reply(self, raw: bytes) -> None:
-        reaction = self._handshake.take(raw)
-        self.write(reaction.write)
-        if self.listener is not None:
-            self.listener.reply(reaction, raw)
 
     def _await_replies(self, descriptor: int) -> None:
         deadline = time.monotonic() + _LATE_REPLIES

@@ -245,17 +245,13 @@ def first_piece(data: bytes, *, final: bool) -> TokenPiece | None:
     if lead in _LEADS:
         if len(data) == 2:
             return TokenPiece(2, "key") if final else None  # Alt with the character
-        return _sequence(data, lead, final=final)
+        if lead == b"[":
+            return _csi(data, final=final)
+        if lead == b"O":
+            return _open_ended(_SS3.match(data), data, 3, final=final)
+        return TokenPiece(0, "string") if _STRING.match(data) else TokenPiece(2, "key")
     inner = _character(data[1:5], final=final)
     return TokenPiece(inner.length + 1, "key") if inner else None
-
-
-def _sequence(data: bytes, lead: bytes, *, final: bool) -> TokenPiece | None:
-    if lead == b"[":
-        return _csi(data, final=final)
-    if lead == b"O":
-        return _open_ended(_SS3.match(data), data, 3, final=final)
-    return TokenPiece(0, "string") if _STRING.match(data) else TokenPiece(2, "key")
 
 
 def _open_ended(match: re.Match[bytes] | None, data: bytes, least: int, *, final: bool) -> TokenPiece | None:
