@@ -463,7 +463,11 @@ def read_task(value: object) -> PeerTask:
     metadata = fields.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     artifacts = fields.get("artifacts")
-    artifacts = [each for each in artifacts if isinstance(each, dict)] if isinstance(artifacts, list) else []
+    artifacts = (
+        [artifact for artifact in artifacts if isinstance(artifact, dict)]
+        if isinstance(artifacts, list)
+        else []
+    )
     follow_up = value.get("follow_up") if isinstance(value, dict) else None
     return PeerTask(
         task_id=tidy(fields["id"]),
@@ -472,7 +476,7 @@ def read_task(value: object) -> PeerTask:
         delivery=_word(metadata.get("delivery")),
         reason=_word(metadata.get("reason")) or _error_text(fields.get("error")),
         texts=tuple(text for text in map(artifact_text, artifacts) if text),
-        truncated=any(each.get("truncated") is True for each in artifacts),
+        truncated=any(artifact.get("truncated") is True for artifact in artifacts),
         fields=fields,
         follow_up=read_task({"task": follow_up}) if follow_up else None,
     )

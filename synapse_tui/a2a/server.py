@@ -209,7 +209,7 @@ class LimitedProtocol(H11Protocol):
         self._room.strangers += self.stranger
         if not self.stranger:
             return 0
-        return sum(getattr(each, "stranger", False) for each in self.connections)
+        return sum(getattr(connection, "stranger", False) for connection in self.connections)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)

@@ -109,7 +109,7 @@ def only_text(content: Sequence[Part | Upload]) -> bool:
 def _content(part: Mapping[str, Any], where: str) -> Part | Upload:
     kind = part.get("type", part.get("kind"))
     if kind is None:
-        kind = next((each for each in _CONTENTS if each in part), "text")
+        kind = next((content for content in _CONTENTS if content in part), "text")
     name, media_type = _word(part, "filename", where), _type_of(part, where)
     if kind == "file" and isinstance(part.get("file"), Mapping):
         return _file(part["file"], f"{where}.file")
@@ -310,7 +310,7 @@ def task_json(task: Task) -> dict[str, Any]:
         "context_id": task.context_id,
         "status": task.state.value,
         "message": {"role": "user", "parts": _parts_of(task)},
-        "messages": [_message_json(each) for each in task.messages],
+        "messages": [_message_json(message) for message in task.messages],
         "artifacts": [_artifact_json(each, place) for place, each in enumerate(task.artifacts, 1)],
         "error": _error_json(task),
         "metadata": {
@@ -346,7 +346,7 @@ def _error_json(task: Task) -> dict[str, str] | None:
 
 
 def _parts_of(task: Task) -> list[dict[str, Any]]:
-    first = next((each.parts for each in task.messages if each.role == "user"), ())
+    first = next((message.parts for message in task.messages if message.role == "user"), ())
     return [part_json(part) for part in first] or [text_json(task.text)]
 
 

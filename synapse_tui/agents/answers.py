@@ -614,7 +614,7 @@ class AnswerCollector:
         self._anew = False
 
     def _is_draft(self, row: str) -> bool:
-        return _head(self._text) in row or any(each.match(_GUTTER.sub("", row)) for each in self._pastes)
+        return _head(self._text) in row or any(paste.match(_GUTTER.sub("", row)) for paste in self._pastes)
 
     def drawn_anew(self) -> None:
         """Note that the terminal was resized, or the agent cleared it: all rows may be drawn once more."""

@@ -110,9 +110,9 @@ class TextCommand(Command):
     """A command whose last argument is free text; if it has several words, it may start with a dash."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        options = [each for each in self.params if isinstance(each, click.Option)]
-        named = {name for each in options for name in (*each.opts, *each.secondary_opts)}
-        valued = {name for each in options if not each.is_flag for name in each.opts}
+        options = [param for param in self.params if isinstance(param, click.Option)]
+        named = {name for option in options for name in (*option.opts, *option.secondary_opts)}
+        valued = {name for option in options if not option.is_flag for name in option.opts}
         kept: list[str] = []
         texts: list[str] = []
         rest = list(args)

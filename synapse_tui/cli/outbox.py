@@ -551,7 +551,7 @@ class Inbox:
     def mark_read(self, client: Client, who: str) -> None:
         for agent, messages in self.found:
             try:
-                call = calls.mark_read([str(each["id"]) for each in messages])
+                call = calls.mark_read([str(message["id"]) for message in messages])
                 client.call(agent.endpoint, call, sender_id=who)
             except SynapseError as error:
                 self.errors.append(error)

@@ -190,7 +190,7 @@ def _chosen(names: Sequence[str]) -> Iterator[tuple[Path, Origin]]:
         if os.sep in name or is_profile(path):
             yield path, "user"
             continue
-        own = [each for folder in (project, user) for each in _files(folder) if each.stem == name]
+        own = [file for folder in (project, user) for file in _files(folder) if file.stem == name]
         if own:
             yield own[0], "project" if own[0].parent == project else "user"
         else:
@@ -236,7 +236,7 @@ def edit_command(*, name: str) -> None:
     from synapse_tui.agents.profiles.reader import read_profile
 
     user, project = _folders()
-    path = next((each for each in _files(user) if each.stem == name), None)
+    path = next((file for file in _files(user) if file.stem == name), None)
     if path is not None:
         before, given = _read(path), True
     else:
@@ -255,7 +255,7 @@ def edit_command(*, name: str) -> None:
         raise ConfigError(f"{path} was changed by another program meanwhile", "edit it again")
     save(path, data)
     note(f"synapse: {path} was saved; running sessions use it now")
-    if any(each.stem == path.stem for each in _files(project)):
+    if any(file.stem == path.stem for file in _files(project)):
         note(f"synapse: this project has a profile of that name too, which replaces yours: {project}")
     note(f"to test it on the installed agent: synapse doctor {path.stem}")
 

@@ -532,7 +532,9 @@ def find_host(*sockets: Path) -> HostProcess | None:
             if _MODULE not in process.cmdline():
                 continue
             started = start_time(process.pid)
-            served = {os.path.realpath(str(each.laddr)) for each in process.net_connections("unix")}
+            served = {
+                os.path.realpath(str(connection.laddr)) for connection in process.net_connections("unix")
+            }
             if started and wanted & served:
                 home = process.environ().get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
                 return HostProcess(ProcessKey(process.pid, started), Path(home))

@@ -232,18 +232,20 @@ def _agent(spec: AgentSpec, profiles: ProfileSet) -> dict[str, Any]:
 def _show(team: Team, agents: Sequence[dict[str, Any]]) -> None:
     show(f"{team.name} ({tr(_WHOSE[team.origin])}): {_about(team) or tilde(str(team.path))}")
     rows = []
-    for each in agents:
-        tree = tr(" (worktree)") if each["worktree"] else ""
-        called = each["name"] or each["kind"]
-        rows.append((called, shlex.join(each["command"]) or each["kind"], f"{tilde(each['folder'])}{tree}"))
+    for agent in agents:
+        tree = tr(" (worktree)") if agent["worktree"] else ""
+        called = agent["name"] or agent["kind"]
+        rows.append(
+            (called, shlex.join(agent["command"]) or agent["kind"], f"{tilde(agent['folder'])}{tree}")
+        )
     show_table(("AGENT", "COMMAND", "FOLDER"), rows)  # whole: the person agrees to it
-    for each in agents:
-        called = one_line(each["name"] or each["kind"])
+    for agent in agents:
+        called = one_line(agent["name"] or agent["kind"])
         for what in ("role", "task"):
-            if each[what]:
-                show(tr(f"{called}, {what}: {one_line(each[what])}"))
-        if each["problem"]:
-            note(f"synapse: {called} would not start: {each['problem']}")
+            if agent[what]:
+                show(tr(f"{called}, {what}: {one_line(agent[what])}"))
+        if agent["problem"]:
+            note(f"synapse: {called} would not start: {agent['problem']}")
 
 
 def _running(project: Path, session: str) -> tuple[list[AgentSpec], str]:

@@ -158,4 +158,4 @@ def _word(data: Mapping[str, Any], key: str) -> str:
 
 def _events(data: Mapping[str, Any]) -> str:
     events = data.get("events")
-    return ", ".join(plain(str(each)) for each in events) if isinstance(events, list) else ""
+    return ", ".join(plain(str(event)) for event in events) if isinstance(events, list) else ""

@@ -365,7 +365,9 @@ class _State:
             except WorktreeError as error:
                 self.trouble = error.message
         self.mergeable = bool(repository.target(tree))
-        self.conflicts = [each for each in conflicts if tree.name == each.one or self._meets(each)]
+        self.conflicts = [
+            conflict for conflict in conflicts if tree.name == conflict.one or self._meets(conflict)
+        ]
 
     def _meets(self, conflict: Conflict) -> bool:
         return not conflict.with_base and conflict.other == self.tree.name
@@ -381,8 +383,11 @@ class _State:
             "uncommitted": len(self.uncommitted),
             "busy": self.busy,
             "conflicts": [
-                {"with": self._other(each), "files": None if each.files is None else list(each.files)}
-                for each in self.conflicts
+                {
+                    "with": self._other(conflict),
+                    "files": None if conflict.files is None else list(conflict.files),
+                }
+                for conflict in self.conflicts
             ],
         }
 
@@ -401,7 +406,9 @@ class _State:
         if self.trouble:
             return f"cannot be read: {self.trouble}"
         said = [
-            f"conflicts with {self._other(each)}{_in(each.files)}" for each in self.conflicts if each.files
+            f"conflicts with {self._other(conflict)}{_in(conflict.files)}"
+            for conflict in self.conflicts
+            if conflict.files
         ]
         said += ["conflicts unknown: git is older than 2.38"] * any(e.files is None for e in self.conflicts)
         said += [f"in the middle of a {self.busy}"] if self.busy else []
@@ -458,11 +465,11 @@ def _show_removed(removed: Sequence[Kept], *, as_json: bool) -> None:
     if as_json:
         show_json([_kept_facts(each) for each in removed])
         return
-    for each in removed:
-        show(each.name)
-        if each.trash and Path(each.trash).exists():
-            note(f"synapse: {each.name} is kept as {each.short}; its folder is {tilde(each.trash)}")
+    for kept in removed:
+        show(kept.name)
+        if kept.trash and Path(kept.trash).exists():
+            note(f"synapse: {kept.name} is kept as {kept.short}; its folder is {tilde(kept.trash)}")
         else:
-            note(f"synapse: {each.name} is kept as {each.short}")
+            note(f"synapse: {kept.name} is kept as {kept.short}")
     if not removed:
         note("synapse: nothing to remove")

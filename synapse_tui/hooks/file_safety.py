@@ -161,7 +161,7 @@ class FileSafety:
         await self.start()
         self.load()
         if self._server is not None and self._agents:
-            late = [each.agent_id for each in self._agents.values() if self.unproved(each.agent_id)]
+            late = [agent.agent_id for agent in self._agents.values() if self.unproved(agent.agent_id)]
             if late:
                 text = (
                     f"files are locked now, but not for {', '.join(late)} until restarted: they have no hooks"

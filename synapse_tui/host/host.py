@@ -425,7 +425,9 @@ class Host:
         self._factory.reserved = frozenset(ports)
 
     def _agent_ports(self) -> set[int]:
-        return {agent.port for agent in self._agents.values()} | {each.port for each in self._peers.records}
+        return {agent.port for agent in self._agents.values()} | {
+            record.port for record in self._peers.records
+        }
 
     def inherit(self, environ: Mapping[str, str]) -> None:
         """Replace the environment that newly opened agents inherit, with that of the attached client."""
@@ -533,7 +535,7 @@ class Host:
                 "let that one do it, or ask the user; the setting is spawn.depth",
             )
         most = self.settings.number("spawn.limit")
-        running = [each for each in self._agents.values() if each.opened_by and each.exit is None]
+        running = [agent for agent in self._agents.values() if agent.opened_by and agent.exit is None]
         if len(running) >= most:
             raise SpawnError(
                 f"no more agents may be opened by agents: {len(running)} of {most} run",
@@ -594,7 +596,7 @@ class Host:
         No other host opens an agent there until `held` ends.
         """
         place = self.settings.text("worktrees.place")
-        own = {each.cwd for each in self._agents.values()}
+        own = {agent.cwd for agent in self._agents.values()}
 
         def used() -> set[Path]:
             found = set(own)

@@ -150,7 +150,7 @@ class Router:
 
 def name_at(endpoint: str, addresses: Sequence[Address]) -> str:
     """Return the id of the agent at an endpoint, or the endpoint if it is unknown."""
-    return next((each.agent_id for each in addresses if each.endpoint == endpoint), endpoint)
+    return next((address.agent_id for address in addresses if address.endpoint == endpoint), endpoint)
 
 
 def address_of(session: AgentSession) -> Address:

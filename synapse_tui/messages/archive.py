@@ -85,7 +85,7 @@ class Archive:
                 for row in session.exec(select(TaskRow).where(col(TaskRow.id).in_(found.items))).all()
             }
             left = self._dialect.left(session.connection()) if terms else 0
-            records = [self._record(rows[each]) for each in found.items if each in rows]
+            records = [self._record(rows[item]) for item in found.items if item in rows]
             return Page(records, found.cursor, left=left)
 
     def walk(self, wanted: TaskQuery) -> Iterator[Record]:
@@ -133,9 +133,9 @@ class Archive:
             counts = self._dialect.count(session.connection(), wanted)
         agents: dict[str, dict[str, int]] = {}
         states: dict[str, int] = {}
-        for each in counts:
-            agents.setdefault(each.agent, {})[each.state] = each.tasks
-            states[each.state] = states.get(each.state, 0) + each.tasks
+        for count in counts:
+            agents.setdefault(count.agent, {})[count.state] = count.tasks
+            states[count.state] = states.get(count.state, 0) + count.tasks
         timed, seconds = sum(each.timed for each in counts), sum(each.seconds for each in counts)
         return {
             "tasks": sum(states.values()),

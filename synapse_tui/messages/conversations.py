@@ -89,7 +89,9 @@ def external_task_row(project: str, task: Task, owner: str) -> dict[str, Any]:
         "project": sound(project),
         "alias": task.target,
         "sender": sound_json(asdict(task.sender)),
-        "artifacts": [[sound(each.text), each.artifact_id, sound(each.name)] for each in task.artifacts],
+        "artifacts": [
+            [sound(artifact.text), artifact.artifact_id, sound(artifact.name)] for artifact in task.artifacts
+        ],
         "about": sound_json(dict(task.metadata)),
         "owner": owner,
         "created_at": task.created_at,

@@ -195,7 +195,7 @@ def write_push(session: Session, batch: Batch, owner: str, backend: Backend) -> 
         session.exec(delete(DeliveryRow).where(col(DeliveryRow.subscription_id).in_(gone)))
     subscriptions = [_values(each, owner) for each in batch.subscriptions.values() if each is not None]
     deliveries = [
-        _delivery_values(each) for each in batch.pushes.values() if each.subscription_id not in gone
+        _delivery_values(push) for push in batch.pushes.values() if push.subscription_id not in gone
     ]
     _upsert(session, backend.upsert(SubscriptionRow), subscriptions)
     _upsert(session, backend.upsert(DeliveryRow), deliveries)
@@ -233,7 +233,7 @@ def _taken(session: Session, found: Sequence[SubscriptionRow], owner: str) -> Pu
     ended = session.exec(
         select(TaskRow).where(col(TaskRow.id).in_(waited), col(TaskRow.finished_at).is_not(None))
     ).all()
-    unwritten = [each.task_id for each in deliveries if not each.body]
+    unwritten = [delivery.task_id for delivery in deliveries if not delivery.body]
     recovered = session.exec(select(TaskRow).where(col(TaskRow.id).in_(unwritten))).all()
     return PushLeft(
         tuple(map(_subscription_of, rows)),
@@ -358,7 +358,7 @@ def _conversation_of(session: Session, row: ConversationRow) -> SavedConversatio
         row.context_id,
         row.opened,
         tuple(external_task_of(each.model_dump()) for each in reversed(tasks)),
-        tuple(conversation_entry_of(each.model_dump()) for each in entries),
+        tuple(conversation_entry_of(entry.model_dump()) for entry in entries),
     )
 
 
@@ -770,7 +770,7 @@ class Database:
             for statement, values in _statements(batch, known, self._owner):
                 if values:
                     session.exec(statement, params=values)
-            write_watches(session, [watch_values(each) for each in batch.watches.values()], self._backend)
+            write_watches(session, [watch_values(watch) for watch in batch.watches.values()], self._backend)
             write_push(session, batch, self._owner, self._backend)
             write_conversations(session, batch.rows, self._backend)
             session.commit()

@@ -48,7 +48,7 @@ _NAMED = {
 }
 _TIMES = {"created_at", "updated_at"}
 _INTERNAL = {"response_expected", "outgoing", "replied", "reply", "caller", "messages", "follows", "entered"}
-_PLAIN = [each.name for each in dataclasses.fields(Task) if each.name not in _NAMED | _TIMES | _INTERNAL]
+_PLAIN = [field.name for field in dataclasses.fields(Task) if field.name not in _NAMED | _TIMES | _INTERNAL]
 """Fields that are exported as they are: all that `json_of` does not name and that are not internal."""
 
 

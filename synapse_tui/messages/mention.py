@@ -794,7 +794,7 @@ class MentionInterceptor(Generic[T]):
             and not composer.draft
             and not composer.vi_normal
             and self._clock() >= self._unsettled_until
-            and any(each.receives and each.agent_id != self._sender for each in self._addresses())
+            and any(address.receives and address.agent_id != self._sender for address in self._addresses())
         )
 
     def _repeats_consumed(self, event: MentionKey) -> bool:

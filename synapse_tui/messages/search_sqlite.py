@@ -115,7 +115,7 @@ class Lookup:
 
     def _in_all(self) -> Iterator[list[int]]:
         low, high = self._chosen.low, self._chosen.high
-        heads = [(self._numbers(each, low, high, FEW), each) for each in self._words]
+        heads = [(self._numbers(word, low, high, FEW), word) for word in self._words]
         (least, first), (_, other) = sorted(heads, key=lambda head: len(head[0]))
         if len(least) < FEW and not self._long(least):
             kept = self._looked_into(least, [other])
@@ -142,7 +142,7 @@ class Lookup:
         return size > LONG
 
     def _looked_into(self, numbers: Collection[int], words: Sequence[Words]) -> set[int]:
-        parts = [part for each in words for part in each.parts]
+        parts = [part for word in words for part in word.parts]
         query = (
             "SELECT d.id, t.input, t.output FROM search_documents d JOIN tasks t ON t.id = d.task_id"
             " WHERE d.id IN :numbers AND t.kept"

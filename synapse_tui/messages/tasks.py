@@ -442,7 +442,7 @@ def is_asked(task: Task) -> bool:
 
 def question_of(task: Task) -> str:
     """Return the agent's last question, shortened to a reason."""
-    asked = [text_of_parts(each.parts) for each in task.messages if each.role == "agent"]
+    asked = [text_of_parts(message.parts) for message in task.messages if message.role == "agent"]
     return shortened(asked[-1]) if asked else ""
 
 

@@ -144,7 +144,7 @@ def key_label(key: str) -> str:
     if modifiers == ["ctrl"] and len(name) == 1:
         return f"^{name.upper()}"
     label = name.capitalize() if len(name) > 1 or modifiers else name
-    return "+".join([*(each.capitalize() for each in modifiers), _LABELS.get(name, label)])
+    return "+".join([*(modifier.capitalize() for modifier in modifiers), _LABELS.get(name, label)])
 
 
 LEADER = "leader"  # prefix of a key that follows the leader: `leader z`

@@ -52,17 +52,17 @@ def _compiled(cls: Any, *, slots: bool) -> Callable[..., None]:
     """Let the standard decorator compile `__init__` for a class with the same fields."""
     fields = dataclasses.fields(cls)
     body: dict[str, Any] = {
-        each.name: dataclasses.field(
-            default=each.default, default_factory=each.default_factory, init=each.init
+        field.name: dataclasses.field(
+            default=field.default, default_factory=field.default_factory, init=field.init
         )
-        for each in fields
+        for field in fields
     }
     body |= {
         "__qualname__": cls.__qualname__,
         "__module__": cls.__module__,
         "__doc__": "The fields of another class.",
     }
-    body["__annotations__"] = dict.fromkeys((each.name for each in fields), object)
+    body["__annotations__"] = dict.fromkeys((field.name for field in fields), object)
     if hasattr(cls, "__post_init__"):
         body["__post_init__"] = cls.__post_init__  # it is called if it is there
     alike: Any = dataclasses.dataclass(type(cls.__name__, (), body), slots=slots, repr=False, eq=False)
@@ -71,12 +71,14 @@ def _compiled(cls: Any, *, slots: bool) -> Callable[..., None]:
 
 
 def _text(self: DataclassInstance) -> str:
-    fields = (f"{each.name}={getattr(self, each.name)!r}" for each in dataclasses.fields(self) if each.repr)
+    fields = (
+        f"{field.name}={getattr(self, field.name)!r}" for field in dataclasses.fields(self) if field.repr
+    )
     return f"{type(self).__qualname__}({', '.join(fields)})"
 
 
 def _compare_fields(cls: Any, given: set[str], *, hashable: bool) -> None:
-    names = [each.name for each in dataclasses.fields(cls) if each.compare]
+    names = [field.name for field in dataclasses.fields(cls) if field.compare]
     values: Callable[[object], object] = attrgetter(*names) if names else lambda _: ()
 
     def equal(self: object, other: object) -> bool:

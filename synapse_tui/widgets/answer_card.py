@@ -102,7 +102,7 @@ def _lines(view: AnswerView, width: int, most: int) -> Sequence[str]:
     # A card is drawn with each frame of its pane: only what may be shown is looked at.
     shown = view.paragraphs[-most - 1 :]
     rows = (paragraph.split("\n", MOST_ROWS)[:MOST_ROWS] for paragraph in shown)
-    texts = [_plain(rewrapped("\n".join(each), width), most) for each in rows]
+    texts = [_plain(rewrapped("\n".join(row), width), most) for row in rows]
 
     def from_the(first: int) -> Sequence[str]:
         return wrapped(("… " if first else "") + "\n\n".join(texts[first:]), width)

@@ -374,7 +374,7 @@ class Board(PieceWidget, can_focus=True):
         asked, source = self._asked, self.source
         if asked is None or source is None:
             return
-        choice = next((each for each in asked.options if key in (each.key, str(each.number))), None)
+        choice = next((option for option in asked.options if key in (option.key, str(option.number))), None)
         readiness = self.answering.readiness(self.clock())
         if choice is not None and readiness in ("resting", "changed"):
             self._refusal = (asked.agent_id, TOO_SOON)

@@ -301,13 +301,13 @@ def _with_timeline(
 
 def _timeline(timeline_events: Sequence[TimelineEvent], width: int, height: int) -> list[Line]:
     lines = [fill([Piece("  "), Piece(tr("Lately"), "$faint")], [], width)]
-    for each in timeline_events[: height - 1]:
+    for event in timeline_events[: height - 1]:
         left = [
-            Piece(f"  {each.when}  ", "$faint"),
-            Piece(f"{each.glyph} ", f"${each.colour}"),
-            Piece(each.who, "$ink", cut="middle"),
+            Piece(f"  {event.when}  ", "$faint"),
+            Piece(f"{event.glyph} ", f"${event.colour}"),
+            Piece(event.who, "$ink", cut="middle"),
             Piece("  "),
-            Piece(each.text, "$muted", cut="end"),
+            Piece(event.text, "$muted", cut="end"),
             Piece(" "),
         ]
         lines.append(fill(left, [], width))

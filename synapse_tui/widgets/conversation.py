@@ -355,9 +355,9 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
         if self.model is None:
             return
         entries = self.model.entries
-        found = next((each for each in entries if each.key == key), None)
+        found = next((entry for entry in entries if entry.key == key), None)
         if found is None:
-            found = next((each for each in reversed(entries) if each.kind not in ("sent", "note")), None)
+            found = next((entry for entry in reversed(entries) if entry.kind not in ("sent", "note")), None)
         if found is not None:
             self.app.copy_to_clipboard(found.text)
             self.post_message(self.Copied(found.text))

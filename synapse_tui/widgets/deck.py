@@ -36,7 +36,7 @@ EMPTY_WIDTH = 76  # wrapping width of the text in an empty deck
 
 
 def as_layout(name: str) -> Layout:
-    return next((each for each in LAYOUTS if each == name), "tabs")
+    return next((layout for layout in LAYOUTS if layout == name), "tabs")
 
 
 def layout_name(layout: str) -> str:

@@ -363,7 +363,9 @@ def from_json(value: object) -> Node | None:
         return None
     nodes = [from_json(part) for part in parts]
     known = [node for node in nodes if node is not None]
-    numbers = [float(each) for each in weights if isinstance(each, int | float) and 0 < each < float("inf")]
+    numbers = [
+        float(weight) for weight in weights if isinstance(weight, int | float) and 0 < weight < float("inf")
+    ]
     if not len(known) == len(parts) == len(numbers) == len(weights) or not known:
         return None
     return join("row" if axis == "row" else "column", list(zip(known, numbers, strict=True)))

@@ -121,7 +121,7 @@ def _choices(view: MentionView, rows: int, inner: int, find: Find) -> list[list[
     if count <= 0:
         return []
     first = max(0, min(view.selected - count // 2, len(view.completions) - count))
-    names = [one_line(each.text) for each in view.completions if each.targets]
+    names = [one_line(completion.text) for completion in view.completions if completion.targets]
     widest = min(max(map(cell_len, names), default=0), max(_LEAST_NAME, inner // 2))
     return [_choice(view, index, inner, widest, find) for index in range(first, first + count)]
 

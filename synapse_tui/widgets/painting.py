@@ -74,7 +74,7 @@ class WholeCompositor(Compositor):
                 for x in (shown.x, shown.right):
                     covers = [each for each in above if each.x < x < each.right]
                     for y in shown.line_range:
-                        if not any(each.y <= y < each.bottom for each in covers):
+                        if not any(cover.y <= y < cover.bottom for cover in covers):
                             found[y].add(x)
                 above.append(shown)
             self._cuts = [sorted(columns) for columns in found]

@@ -283,10 +283,10 @@ class Sidebar(FaultTolerant, Vertical):
         agents = sorted(self.agents, key=lambda each: (each.mark.rank, each.since, each.number))
         return [
             Option(
-                agent_row(each, self._width, now, active=each.agent_id == self.active, tall=tall),
-                id=each.agent_id,
+                agent_row(agent, self._width, now, active=agent.agent_id == self.active, tall=tall),
+                id=agent.agent_id,
             )
-            for each in agents
+            for agent in agents
         ]
 
     def watch_active(self) -> None:
@@ -345,7 +345,9 @@ class Sidebar(FaultTolerant, Vertical):
     def watch_externals(self) -> None:
         self.set_class(not self.externals, "-no-externals")
         if self._shown():
-            rows = [Option(external_row(each, self._width), id=each.alias) for each in self.externals]
+            rows = [
+                Option(external_row(external, self._width), id=external.alias) for external in self.externals
+            ]
             self._fill("externals", rows)
 
     def _shown(self) -> bool:

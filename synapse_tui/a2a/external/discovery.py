@@ -164,7 +164,7 @@ def _card_urls(url: str) -> list[str]:
     origin = f"{parts.scheme}://{parts.netloc}"
     path = parts.path.rstrip("/")
     # An agent below a path may have its card at the root of its host.
-    return [f"{origin}{each}{card}" for each in dict.fromkeys((path, "")) for card in CARD_PATHS]
+    return [f"{origin}{prefix}{card}" for prefix in dict.fromkeys((path, "")) for card in CARD_PATHS]
 
 
 async def _fetch(client: httpx.AsyncClient, card_url: str) -> dict[str, Any]:
@@ -225,9 +225,9 @@ def card_warnings(card: Card, card_url: str) -> list[str]:
     capabilities = card.get("capabilities")
     extensions = capabilities.get("extensions") if isinstance(capabilities, Mapping) else None
     found += [
-        f"it requires the extension {clean_line(each.get('uri'), 120)}, which is not supported"
-        for each in _mappings(extensions)
-        if each.get("required") is True
+        f"it requires the extension {clean_line(mapping.get('uri'), 120)}, which is not supported"
+        for mapping in _mappings(extensions)
+        if mapping.get("required") is True
     ]
     if card_url.startswith("http:") and not is_loopback(urlsplit(card_url)):
         found.append("the connection is not encrypted: use https where there is one")

@@ -172,7 +172,7 @@ def whole_task(task: pb.Task) -> TaskUpdate:
         task.id,
         task.context_id,
         task.status,
-        artifacts=tuple(_artifact(each) for each in task.artifacts[:MAX_ARTIFACTS]),
+        artifacts=tuple(_artifact(artifact) for artifact in task.artifacts[:MAX_ARTIFACTS]),
         history=tuple(_message(each) for each in said[-MAX_HISTORY:]),
     )
 

@@ -134,7 +134,7 @@ def artifact_proto(artifact: Artifact, position: int, files: Files = NO_FILES) -
 def status_message(task: Task) -> TaskMessage | None:
     """The agent's own question, or else the reason of the state; None if the state is self-explanatory."""
     if task.state is TaskState.INPUT_REQUIRED and is_asked(task):
-        asked = [each for each in task.messages if each.role == "agent"]
+        asked = [message for message in task.messages if message.role == "agent"]
         if asked:
             return asked[-1]
     if task.state is TaskState.COMPLETED or not task.reason:
@@ -172,7 +172,7 @@ def _message(message: TaskMessage, task: Task, files: Files) -> pb.Message:
         parts=[_part(part, files) for part in message.parts],
         metadata=struct_of(message.metadata) if message.metadata else None,
         extensions=[sound(uri) for uri in message.extensions],
-        reference_task_ids=[sound(each) for each in message.references],
+        reference_task_ids=[sound(reference) for reference in message.references],
     )
 
 

@@ -107,13 +107,13 @@ def protocol_routes() -> Sequence[BaseRoute]:
         *(Route(path, rpc, methods=["POST"]) for path in JSONRPC_PATHS),
         *(
             Route(
-                each.path,
-                _served(rest.instead_of(each), _rest_error),
-                methods=list(each.methods or ()),
+                route.path,
+                _served(rest.instead_of(route), _rest_error),
+                methods=list(route.methods or ()),
             )
-            for each in routes
+            for route in routes
             # The SDK's mount for tenants matches every path of several segments; our cards have no tenants.
-            if isinstance(each, Route)
+            if isinstance(route, Route)
         ),
     ]
 

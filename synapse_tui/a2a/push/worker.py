@@ -82,7 +82,7 @@ class ReceiverQueue:
 
     def claim(self, now: datetime) -> PushDelivery | None:
         """The next notification that is due; it is not dropped until it is removed or to be retried."""
-        found = next((each for each in self._heads() if each.due_at <= now), None)
+        found = next((head for head in self._heads() if head.due_at <= now), None)
         if found is None or now < self._held_until:
             return None
         self._claimed = found.id
@@ -104,7 +104,7 @@ class ReceiverQueue:
 
     def wait(self, now: datetime) -> float:
         """Seconds until the next one may be due; the queue must not be empty."""
-        first = max(min(each.due_at for each in self._heads()), self._held_until)
+        first = max(min(head.due_at for head in self._heads()), self._held_until)
         return max((first - now).total_seconds(), 0.0)
 
     def _heads(self) -> Iterator[PushDelivery]:

@@ -404,9 +404,9 @@ def placeholders(
     about = f"type {own.agent_type}" + (f", name {name}" if name else "")
     forms = list(map(_line, forms_of(own, everyone))) or [own.agent_id]
     others = (
-        _described(each, own, project)
-        for each in everyone
-        if each.local and each.live and each.receives and each.agent_id != own.agent_id
+        _described(address, own, project)
+        for address in everyone
+        if address.local and address.live and address.receives and address.agent_id != own.agent_id
     )
     spaced = any(char.isspace() for char in str(command))
     return {

@@ -127,7 +127,9 @@ def _stem(word: str) -> str:
     package = re.sub(r"(?<=.)@[^/]*$", "", word)  # a version, as in `@scope/package@latest`
     path = Path(package)
     if path.stem in ("__main__", "main", "cli", "index") and path.parent.name not in ("", "."):
-        parents = [each.name for each in path.parents if each.name not in ("src", "dist", "bin", "build", "")]
+        parents = [
+            parent.name for parent in path.parents if parent.name not in ("src", "dist", "bin", "build", "")
+        ]
         return parents[0] if parents else path.stem
     return _SUFFIX.sub("", path.name)
 

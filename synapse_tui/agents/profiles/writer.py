@@ -70,12 +70,12 @@ def block(key: str, value: object, indent: str = "") -> Iterator[str]:
     items = list(value) if isinstance(value, list | tuple) else []
     if isinstance(value, Mapping) and value and len(line) > WIDTH:
         yield f"{indent}{key}:"
-        for name, each in value.items():
-            yield from block(name, each, f"{indent}  ")
+        for name, item in value.items():
+            yield from block(name, item, f"{indent}  ")
     elif items and (len(line) > WIDTH or isinstance(items[0], Mapping)):
         yield f"{indent}{key}:"
-        for each in items:
-            yield f"{indent}  - {flow(each)}"
+        for item in items:
+            yield f"{indent}  - {flow(item)}"
     else:
         yield line
 

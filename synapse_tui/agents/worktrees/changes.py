@@ -187,5 +187,5 @@ class LineCounter:
             git.run(*words, stdin="".join(f"{line}\0" for line in files), extra=index)
             found = parse_numstat(git.run("diff-files", *_NUMSTAT, "--relative", extra=index))
         # Of a new file that is gone again, nothing has changed.
-        there = (each for each in found.files if any(each[1:]) or os.path.lexists(self._folder / each[0]))
+        there = (file for file in found.files if any(file[1:]) or os.path.lexists(self._folder / file[0]))
         return FolderChange(tuple(there))

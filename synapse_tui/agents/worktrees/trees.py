@@ -479,7 +479,9 @@ class Repository:
 
     def checkout_of(self, branch: str) -> Path | None:
         """Return the folder in which a branch is checked out."""
-        found = (each for each in self.checkouts() if each.branch == branch and not each.missing)
+        found = (
+            checkout for checkout in self.checkouts() if checkout.branch == branch and not checkout.missing
+        )
         return next((each.path for each in found), None)
 
     def unlock(self, tree: Worktree) -> None:

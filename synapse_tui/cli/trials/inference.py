@@ -162,7 +162,7 @@ class Evidence:
         shots = {name: [shot.to_json() for shot in getattr(self, name)] for name in _SHOTS}
         typed = [[typed.text, typed.shot.to_json()] for typed in self.typed]
         turns = [[turn.sent, turn.begun, [shot.to_json() for shot in turn.shots]] for turn in self.turns]
-        answers = [[each.sent, each.line, each.shot.to_json()] for each in self.answers]
+        answers = [[answer.sent, answer.line, answer.shot.to_json()] for answer in self.answers]
         return {**shots, "typed": typed, "turns": turns, "answers": answers, "asked": self.asked}
 
     @classmethod

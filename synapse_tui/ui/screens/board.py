@@ -146,14 +146,14 @@ class BoardActions:
         folders = {
             agent.cwd: self._activity([each for each in here if each.cwd == agent.cwd]) for agent in here
         }
-        if self._app.app_focus and any(self.changes.due(*each) for each in folders.items()):
+        if self._app.app_focus and any(self.changes.due(*item) for item in folders.items()):
             self._app.spawn(self._look_at_folders(folders))
 
     def _activity(self, views: Sequence[AgentView]) -> Activity:
-        sessions = [self._host.agents[each.agent_id] for each in views if each.agent_id in self._host.agents]
+        sessions = [self._host.agents[view.agent_id] for view in views if view.agent_id in self._host.agents]
         return Activity(
             sum(session.terminal.screen.tick for session in sessions),
-            max((each.since for each in views if each.state is not AgentState.PROCESSING), default=0.0),
+            max((view.since for view in views if view.state is not AgentState.PROCESSING), default=0.0),
         )
 
     async def _look_at_folders(self, folders: Mapping[Path, Activity]) -> None:
@@ -265,7 +265,7 @@ def _turning_points(passages: Sequence[Passage]) -> list[Passage]:
 
 
 def _has_worked(session: AgentSession) -> bool:
-    worked = any(each.state is AgentState.PROCESSING for each in session.timeline.passages)
+    worked = any(passage.state is AgentState.PROCESSING for passage in session.timeline.passages)
     return worked or len(session.tasks) > 0
 
 

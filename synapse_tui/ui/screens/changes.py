@@ -281,7 +281,7 @@ class ChangesView(Dialog[str]):
         self._lines = []
         if file is None:
             return
-        said = {each[:3]: each.text for each in self._review.remarks}
+        said = {remark[:3]: remark.text for remark in self._review.remarks}
         rows = hunks(file)
         for line, row in zip(numbered(file), rows, strict=False):
             self._add(line, row)
@@ -308,7 +308,7 @@ class ChangesView(Dialog[str]):
     @on(OptionList.OptionSelected, "#hunks")
     def _remark(self, event: OptionList.OptionSelected) -> None:
         line = self._lines[event.option_index]
-        before = next((each.text for each in self._review.remarks if each[:3] == line[:3]), "")
+        before = next((remark.text for remark in self._review.remarks if remark[:3] == line[:3]), "")
 
         def said(text: str | None) -> None:
             if text is not None:

@@ -518,7 +518,7 @@ class Composer(Form[str]):
 
     def _set_receivers(self, names: Sequence[str]) -> None:
         chips = self.query_one(Chips)
-        chips.kinds = {each.address: each.kind for each in self._recipients}
+        chips.kinds = {recipient.address: recipient.kind for recipient in self._recipients}
         chips.names = tuple(names)
         field = self.query_one("#to", Input)
         field.placeholder = tr("+ add") if names else tr("name, id or all")
@@ -528,7 +528,7 @@ class Composer(Form[str]):
     @on(WayBar.Changed)
     def _show_outlook(self) -> None:
         priority = self.query_one(WayBar).value
-        known = {each.address: each for each in self._recipients}
+        known = {recipient.address: recipient for recipient in self._recipients}
         said = [
             f"{name} {outlook}"
             for name in self._to
@@ -586,7 +586,9 @@ class Composer(Form[str]):
     def _take(self, address: str, *, last: bool = True) -> None:
         """Add a receiver; `all` stands alone."""
         name = address.strip().removeprefix("@").removeprefix("＠")
-        name = next((each.address for each in self._recipients if name and name == each.agent_id), name)
+        name = next(
+            (recipient.address for recipient in self._recipients if name and name == recipient.agent_id), name
+        )
         if name and name not in self._to:
             others = [each for each in self._to if ALL not in (each, name)]
             self._set_receivers([*others, name])

@@ -152,7 +152,7 @@ class Demo:
         return bool(self._main.tab_bar.expected)
 
     def _session(self, name: str) -> AgentSession | None:
-        return next((each for each in self._host.agents.values() if each.name == name), None)
+        return next((agent for agent in self._host.agents.values() if agent.name == name), None)
 
     def _is(self, name: str, state: AgentState) -> bool:
         session = self._session(name)
@@ -164,7 +164,7 @@ class Demo:
 
     def _delivery(self, sender: str, receiver: str) -> DeliveryState | None:
         """How far the last message between two agents has come."""
-        names = {each.agent_id: each.name for each in self._host.agents.values()}
+        names = {agent.agent_id: agent.name for agent in self._host.agents.values()}
         return next(
             (
                 task.delivery

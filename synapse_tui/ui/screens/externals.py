@@ -147,7 +147,7 @@ class ExternalActions:
             targets = self._app.host.resolve(found[1])
         except AddressError:
             return None
-        return (found[1], found[2]) if [each.agent_id for each in targets] != [alias] else None
+        return (found[1], found[2]) if [target.agent_id for target in targets] != [alias] else None
 
 
 class AddExternal(Form[str]):

@@ -67,7 +67,7 @@ class LockActions:
             self._app.ask(changes, self.action_show_file)
 
     async def _lock_of(self, file: str) -> Lock | None:
-        return next((each for each in await self._safety.locks() if each.file == file), None)
+        return next((lock for lock in await self._safety.locks() if lock.file == file), None)
 
     def action_show_file(self, file: str) -> None:
         query = ModificationQuery(file=file, limit=SHOWN)
@@ -267,11 +267,12 @@ class RecentChanges(ListDialog):
     def _rows(self, width: int) -> Iterable[Row]:
         now = self._now()
         return [
-            (str(each.id), change_row(each, self._labels, width, now, named=True)) for each in self._changes
+            (str(change.id), change_row(change, self._labels, width, now, named=True))
+            for change in self._changes
         ]
 
     def target(self, key: str) -> str:
-        return next(each.file for each in self._changes if str(each.id) == key)
+        return next(change.file for change in self._changes if str(change.id) == key)
 
     def on_mount(self) -> None:
         self.look()

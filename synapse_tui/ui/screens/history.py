@@ -261,7 +261,7 @@ class HistoryView(Dialog[None]):
             return
         rows = self.list.rows
         newest = rows[0].task.created_at if rows else None
-        fresh = [each for each in page.items if newest is None or each.task.created_at >= newest]
+        fresh = [item for item in page.items if newest is None or item.task.created_at >= newest]
         if len(fresh) == len(page.items) and rows and page.cursor:
             self._renew()  # there may be more new tasks than one page holds
             return

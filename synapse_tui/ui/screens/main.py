@@ -264,7 +264,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             rang=self._rang,
             seen_ends=self._seen_ends,
             unproved=unproved,
-            answers={each: self._answers_out_of_view(each) for each in self.answers},
+            answers={answer: self._answers_out_of_view(answer) for answer in self.answers},
             now=self.now(),
             clock=self.sidebar.clock(),
         )

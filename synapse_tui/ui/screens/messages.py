@@ -114,13 +114,15 @@ class MessageActions:
     def _likely(self, everyone: Sequence[Recipient]) -> str:
         """Return the last partner of the pane in focus, else of any pane, else the only other agent."""
         here = self._main.active
-        others = {each.agent_id: each.address for each in everyone if each.agent_id != here}
+        others = {
+            recipient.agent_id: recipient.address for recipient in everyone if recipient.agent_id != here
+        }
         others.pop("", None)  # never `all`
         wrote = [partner for pane, partner in self._partners if pane == here]
         for agent_id in (*reversed(wrote), *(partner for _pane, partner in reversed(self._partners))):
             if agent_id in others:
                 return others[agent_id]
-        only = list(others.values()) or [each.address for each in everyone]
+        only = list(others.values()) or [recipient.address for recipient in everyone]
         return only[0] if len(only) == 1 else ""
 
     def compose(self, begin: Draft, then: Callable[[str], object]) -> None:
@@ -147,7 +149,7 @@ class MessageActions:
         self._app.ask(composer, then)
 
     def _forget(self, *drafts: Draft) -> None:
-        self._drafts = [each for each in self._drafts if each not in drafts]
+        self._drafts = [draft for draft in self._drafts if draft not in drafts]
 
     async def _send(self, draft: Draft) -> str:
         """Send to each receiver, once to an agent that several addresses mean."""
@@ -175,7 +177,7 @@ class MessageActions:
     def _wrote_to(self, pane: str, receipts: Sequence[Receipt]) -> None:
         if len(receipts) == 1:
             new = (pane, receipts[0].target)
-            self._partners = [*(each for each in self._partners if each != new), new]
+            self._partners = [*(partner for partner in self._partners if partner != new), new]
 
     def summary(self, receipts: Sequence[Receipt]) -> str:
         def words(receipt: Receipt) -> str:
@@ -228,7 +230,7 @@ class MessageActions:
 
     def _keep_refused(self, targets: Sequence[str], text: str, priority: int) -> bool:
         """Keep what was not accepted as a draft to those agents; return whether there was any."""
-        known = {each.agent_id: each.address for each in self.recipients()}
+        known = {recipient.agent_id: recipient.address for recipient in self.recipients()}
         to = tuple(known.get(target, target) for target in targets)
         self._drafts += [Draft(to, text, priority)] if to else []
         return bool(to)
@@ -360,7 +362,7 @@ class MessageActions:
 
         With `unread=False`, messages that are unread in the inbox are refused too.
         """
-        found = next((each for each in self._host.agents.values() if task_id in each.outbox), None)
+        found = next((agent for agent in self._host.agents.values() if task_id in agent.outbox), None)
         if found is None:
             self._app.notice("that message is no longer waiting", "warning")
         elif not unread and found.outbox.is_unread(task_id):
@@ -489,20 +491,20 @@ class MessageProgress:
 
 
 def summary(sent: Sequence[MessageProgress], room: int) -> str:
-    whole = " · ".join(each.words for each in sent)
+    whole = " · ".join(progress.words for progress in sent)
     if len(sent) == 1 or len(whole) <= room:
         return whole
-    short = " · ".join(f"{each.mark.glyph} {each.name}" for each in sent)
+    short = " · ".join(f"{progress.mark.glyph} {progress.name}" for progress in sent)
     if len(short) <= room:
         return short
-    counts = Counter(each.mark.word for each in sent)
+    counts = Counter(progress.mark.word for progress in sent)
     return name_list(f"{count} {word}" for word, count in counts.items())
 
 
 def delivery_of(sent: Sequence[MessageProgress]) -> LastMessage:
     """Summarize a message for a pane's title, with a link to the task or to all receipts."""
-    failed = [each for each in sent if each.mark.glyph == FAILED.glyph]
-    open_ = [each for each in sent if not each.settled]
+    failed = [progress for progress in sent if progress.mark.glyph == FAILED.glyph]
+    open_ = [progress for progress in sent if not progress.settled]
     first = (failed or open_ or sent)[0]
     several = len(sent) > 1
     linked = "" if several else first.task_id
@@ -511,7 +513,7 @@ def delivery_of(sent: Sequence[MessageProgress]) -> LastMessage:
         summary(sent, TITLE_ROOM),
         linked,
         settled=not open_,
-        over=all(each.over for each in sent),
+        over=all(progress.over for progress in sent),
         several=several,
     )
 
@@ -521,10 +523,10 @@ _GIVEN = (DeliveryState.TYPING, DeliveryState.SUBMITTING, DeliveryState.SUBMITTE
 
 def waiting(delivery: LastMessage, sent: Sequence[MessageProgress], offset: float) -> LastMessage:
     """Add what a pane shows of a message until its answer is there; `offset` leads to the screen's clock."""
-    tasks = [each.task for each in sent if each.task is not None]
+    tasks = [progress.task for progress in sent if progress.task is not None]
     if not tasks or delivery.settled or all(task.state.final for task in tasks):
         return delivery
-    names = name_list(each.name for each in sent)
+    names = name_list(progress.name for progress in sent)
     given = all(task.delivery in _GIVEN and task.state is not TaskState.INPUT_REQUIRED for task in tasks)
     return replace(
         delivery,
@@ -541,18 +543,18 @@ def _given_at(task: Task) -> datetime:
 
 def progress_rows(sent: Sequence[MessageProgress], width: int, now: datetime) -> Iterator[Row]:
     """Yield two lines per receiver: name, progress, time; then the answer or the reason."""
-    for each in sent:
-        answer = one_line(answer_words(each.task)) if each.task is not None else ""
-        head = f" {each.mark.glyph} {pad(each.name, NAME_CELLS)} "
-        word = tr("answered") if answer and each.settled else each.mark.word
-        tail = f"{word}  {moment(each.task.updated_at, now)}" if each.task is not None else word
-        below = f"↳ {answer}" if answer else tr(one_line(each.reason))
+    for progress in sent:
+        answer = one_line(answer_words(progress.task)) if progress.task is not None else ""
+        head = f" {progress.mark.glyph} {pad(progress.name, NAME_CELLS)} "
+        word = tr("answered") if answer and progress.settled else progress.mark.word
+        tail = f"{word}  {moment(progress.task.updated_at, now)}" if progress.task is not None else word
+        below = f"↳ {answer}" if answer else tr(one_line(progress.reason))
         yield (
-            each.task.id if each.task is not None else "",
+            progress.task.id if progress.task is not None else "",
             Content.assemble(
                 (head, "bold $ink"),
                 " " * max(1, width - cell_len(head) - cell_len(tail)),
-                (tail, f"${each.mark.colour}"),
+                (tail, f"${progress.mark.colour}"),
                 ("\n   " + shorten(below, width - 3), "$muted"),
             ),
         )
@@ -588,7 +590,9 @@ class MessageDetail(Dialog[str]):
     def body(self) -> ComposeResult:
         from synapse_tui.widgets.answer_text import AnswerText  # noqa: PLC0415 - not needed for the first frame
 
-        answer = "\n\n---\n\n".join(printable(artifact_words(each)) for each in self.message.artifacts)
+        answer = "\n\n---\n\n".join(
+            printable(artifact_words(artifact)) for artifact in self.message.artifacts
+        )
         with VerticalScroll(classes="body"):
             yield Static(detail_text(self.message), id="detail", markup=False)
             if answer:
@@ -682,7 +686,9 @@ def said(task: Task) -> list[tuple[str, str]]:
 
 
 def _answer_head(*artifacts: Artifact) -> str:
-    return tr("↳ answer (incomplete)") if any(each.truncated for each in artifacts) else tr("↳ answer")
+    return (
+        tr("↳ answer (incomplete)") if any(artifact.truncated for artifact in artifacts) else tr("↳ answer")
+    )
 
 
 def timeline_text(changes: Sequence[Change], now: datetime, width: int) -> Content:

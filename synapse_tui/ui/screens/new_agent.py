@@ -111,7 +111,7 @@ class NewAgentActions:
         self._show_failed()
         if failed:
             reasons = _reasons((each.name, each.error) for each in failed)
-            self._app.notice("\n".join(each.replace("\n", "; ") for each in reasons), "error")
+            self._app.notice("\n".join(reason.replace("\n", "; ") for reason in reasons), "error")
 
     async def _start(self, spec: AgentSpec, columns: int, lines: int) -> AgentSession:
         return await self._host.open(spec, columns=columns, lines=lines)

@@ -86,10 +86,14 @@ def offers(app: Shell, recipients: Sequence[Recipient]) -> Iterator[PaletteEntry
         words = f"switch focus {agent.agent_id}"
         title = f"Go to {agent.label}"
         yield PaletteEntry(tr(f"Go to {agent.label}"), action, agent.state_text, words, key, title)
-    for each in recipients:
-        title, words = f"Message to {each.address}", "send tell write"
+    for recipient in recipients:
+        title, words = f"Message to {recipient.address}", "send tell write"
         yield PaletteEntry(
-            tr(f"Message to {each.address}"), ("compose", each.address), each.note, words, english=title
+            tr(f"Message to {recipient.address}"),
+            ("compose", recipient.address),
+            recipient.note,
+            words,
+            english=title,
         )
     for title, name, about in _FILES:
         words = "files lock locked safety modified history release"

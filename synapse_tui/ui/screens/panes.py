@@ -208,7 +208,7 @@ _SIDES = {"left": tr("to the left"), "right": tr("to the right"), "up": tr("abov
 def _direction(key: str) -> Direction:
     """Return the direction of an arrow key with any modifiers."""
     name = key.rpartition("+")[2]
-    return next(each for each in DIRECTIONS if each == name)
+    return next(direction for direction in DIRECTIONS if direction == name)
 
 
 class NameLayout(Form[str]):

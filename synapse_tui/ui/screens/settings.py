@@ -114,7 +114,7 @@ def about(entry: SettingEntry, survey: Survey) -> Content:
 
 def problem_lines(survey: Survey) -> list[str]:
     problems = survey.problems
-    lines = [f"▲ {one_line(survey.shorter(tr(each.message)))}" for each in problems[:MAX_PROBLEMS]]
+    lines = [f"▲ {one_line(survey.shorter(tr(problem.message)))}" for problem in problems[:MAX_PROBLEMS]]
     if len(problems) > MAX_PROBLEMS:
         lines.append(tr(f"  and {plural(len(problems) - MAX_PROBLEMS, 'more problem')}"))
     return lines
@@ -525,7 +525,7 @@ class SettingsScreen(Dialog[None]):
     def _fill_choices(self, entry: SettingEntry, field: OptionList) -> None:
         values = options_of(entry)
         field.clear_options()
-        field.add_options(Option(option_row(entry, each), id=each) for each in values)
+        field.add_options(Option(option_row(entry, value), id=value) for value in values)
         now = value_text(entry.setting, entry.value)
         field.highlighted = values.index(now) if now in values else 0
 

@@ -65,7 +65,7 @@ class TeamActions:
 
     def action_save_team(self) -> None:
         async def save(name: str) -> tuple[str, list[str]]:
-            specs = [each.present_spec for each in self._host.agents.values() if each.exit is None]
+            specs = [agent.present_spec for agent in self._host.agents.values() if agent.exit is None]
             layout = str(self._app.main.deck.state().get("layout", ""))
 
             def write() -> tuple[str, list[str]]:

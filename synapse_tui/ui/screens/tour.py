@@ -121,7 +121,7 @@ class Tour:
         if self._step is not None:
             self.end()
             return
-        taken = {each.name for each in self._host.agents.values() if each.agent_type != "dummy"}
+        taken = {agent.name for agent in self._host.agents.values() if agent.agent_type != "dummy"}
         if taken & {ALICE, BOB}:
             self._app.notice("alice and bob are agents of yours: run 'synapse-tui demo --tour'", "warning")
             return
@@ -235,8 +235,8 @@ class Tour:
         known = self._host.agents.get(self._ids.get(part, ""))
         if known is not None and known.exit is None:
             return known
-        agents = (each for each in self._host.agents.values() if each.name == part and each.exit is None)
-        found = next((each for each in agents if each.agent_type == "dummy"), None)
+        agents = (agent for agent in self._host.agents.values() if agent.name == part and agent.exit is None)
+        found = next((agent for agent in agents if agent.agent_type == "dummy"), None)
         if found is not None:
             self._ids[part] = found.agent_id
         return found
@@ -522,9 +522,9 @@ class Tour:
 
     def _profiles(self) -> tuple[list[Profile], list[Profile]]:
         """Return the agents that can be installed, and those of them that are missing and have room."""
-        profiles = [each for each in self._host.profiles.profiles.values() if each.install]
+        profiles = [profile for profile in self._host.profiles.profiles.values() if profile.install]
         profiles.sort(key=lambda each: FIRST.index(each.name) if each.name in FIRST else len(FIRST))
-        missing = [each for each in profiles if self.find(each.command) is None]
+        missing = [profile for profile in profiles if self.find(profile.command) is None]
         return profiles, missing if self._main.size.height >= ROOMY else missing[: len(FIRST)]
 
     def _to_copy(self, step: TourStep) -> tuple[str, str]:
@@ -544,7 +544,9 @@ class Tour:
         ]
         room = min(PANEL_CELLS, self._main.size.width) - PANEL_EDGES
         about += [_command(each, missing, room) for each in missing]
-        if installed := [one_line(each.name) for each in profiles if self.find(each.command) is not None]:
+        if installed := [
+            one_line(profile.name) for profile in profiles if self.find(profile.command) is not None
+        ]:
             about = [
                 [(tr("Ready to open: "), ""), (name_list(installed), _STRONG), (f"   {way}", _KEY)],
                 *about[1:],
