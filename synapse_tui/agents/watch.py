@@ -289,7 +289,10 @@ class Watch:
             self.helped += helped
             self.in_vain = 0 if helped else self.in_vain + 1
         if self.in_vain >= IN_VAIN:
-            return Decision(Do.GIVE_UP, reason=f"it did no work after the last {IN_VAIN} nudges")
+            least = seconds_text(min(WORKED, self.order.every))
+            return Decision(
+                Do.GIVE_UP, reason=f"it worked less than {least} after each of the last {IN_VAIN} nudges"
+            )
         if self.sent >= self.order.times:
-            return Decision(Do.GIVE_UP, reason=f"{nudges_text(self.sent)} did not get it done")
+            return Decision(Do.GIVE_UP, reason=f"it was not done after {nudges_text(self.sent)}")
         return Decision(Do.NUDGE)

@@ -57,7 +57,9 @@ def _said(paragraph: str, width: int) -> list[str]:
     if paragraph.startswith("\b\n"):  # click's mark of lines that stay as they are
         return [tr(line) for line in paragraph.splitlines()[1:]]
     lines = [""]
-    for part in breakable(tr(" ".join(paragraph.split()))):
+    text, *extra = paragraph.split("  [", 1)  # click's, such as a range
+    said = " [".join([tr(" ".join(text.split())), *extra])
+    for part in breakable(said):
         if lines[-1] and cells(lines[-1]) + cells(part) > width:
             lines.append("")
         lines[-1] += part if lines[-1] else part.lstrip()

@@ -70,7 +70,7 @@ class FollowUps(TurnTasks):
                 message_id,
                 state=TaskState.COMPLETED,
                 delivery=DeliveryState.DONE,
-                reason=f"the agent continues task {task_id[:8]}",
+                reason=f"the agent went on with task {task_id[:8]}",
                 reply=ReplyState.NONE,
             )
 

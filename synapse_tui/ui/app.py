@@ -252,6 +252,7 @@ class SynapseApp(Shell):
 
     def on_mount(self) -> None:
         self._unsubscribe = self.host.events.subscribe(self._received)
+        self.screen_change_signal.subscribe(self, lambda _screen: self.check_notices())
         if isinstance(self._driver, SynapseDriver):
             self._show_shrunk(self._driver)
         if self._restore is None and not self.host.profiles.untrusted:  # otherwise a question comes first
@@ -585,7 +586,7 @@ class SynapseApp(Shell):
         self.release_mention()
         self.end_selections()
         self.keyboard.show_leader(pending=False)
-        self.main.status_bar.over(None)  # whoever attaches next has not done what it says
+        self.main.status_bar.forget()  # whoever attaches next has not done what it says
         self.post_message(events.AppBlur())
         if isinstance(driver, SynapseDriver) and link is not None:
             driver.release(link)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from rich.cells import cell_len
@@ -25,7 +25,7 @@ Level = Literal["information", "warning", "error"]
 LEADER = "leader"
 
 NOTICE_SECONDS = 3.0
-ENDED_SECONDS = 10.0  # most seconds for a notice that ends with what it is about
+LONG_SECONDS = 10.0  # most seconds for a notice that ends when it is not true any more
 LEAST_NOTICE = 20  # cells of a notice below which it takes them from the hints
 _NOTICE_EDGES = 4 + len(" ^] menu ")  # cells of its glyph and gap, and of the hint that always stays
 _COLOURS = {"information": "$ink", "warning": "bold $needs", "error": "bold $fail"}
@@ -63,20 +63,32 @@ class StatusBar(SegmentBar):
     scrolling: reactive[Sequence[Hint]] = reactive(())  # the keys of scroll mode, if the active pane is in it
 
     _expiry: Timer | None = None
-    _about: object = None
+    _still: Callable[[], bool] | None = None
 
-    def show(self, text: str, level: Level = "information", *, about: object = None) -> None:
-        """Show a notice for some seconds; one about something for longer, or until `over` says so."""
-        self.level, self._about = level, about
+    def show(
+        self,
+        text: str,
+        level: Level = "information",
+        *,
+        still: Callable[[], bool] | None = None,
+        long: bool = False,
+    ) -> None:
+        """Show a notice for some seconds, with `long` for more, and no longer than `still` is true."""
+        self.level, self._still = level, still
         self.notice = one_line(text)
         self.refresh()
         if self._expiry is not None:
             self._expiry.stop()
-        self._expiry = self.set_timer(NOTICE_SECONDS if about is None else ENDED_SECONDS, self._clear)
+        self._expiry = self.set_timer(LONG_SECONDS if long else NOTICE_SECONDS, self._clear)
 
-    def over(self, about: object) -> None:
-        """End the notice about something; with None the one that is about nothing that can end."""
-        if self.notice and self._about == about:
+    def check(self) -> None:
+        """End a notice that is not true any more."""
+        if self.notice and self._still is not None and not self._still():
+            self._clear()
+
+    def forget(self) -> None:
+        """End a notice about what somebody has just done."""
+        if self._still is None:
             self._clear()
 
     def reword(self, before: str, after: str) -> None:

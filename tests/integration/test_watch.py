@@ -72,7 +72,7 @@ async def test_a_watch_that_gives_up_tells_it(host: Host) -> None:
     task_id = await watched(host, agent, "begin", times=1)
     await until(lambda: not agent.watcher.on)
     assert agent.tasks.get(task_id).state is TaskState.COMPLETED
-    assert told == [f"watch over {agent.agent_id}: gave up: 1 nudge did not get it done"]
+    assert told == [f"watch over {agent.agent_id}: gave up: it was not done after 1 nudge"]
 
 
 async def test_a_watch_ends_with_its_agent(host: Host) -> None:

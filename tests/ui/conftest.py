@@ -59,7 +59,7 @@ def _style_sheets_are_parsed_once() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def notices_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """A notice does not vanish before a test has looked, however busy the machine is."""
-    for name in ("NOTICE_SECONDS", "ENDED_SECONDS"):
+    for name in ("NOTICE_SECONDS", "LONG_SECONDS"):
         monkeypatch.setattr(bars, name, 3600.0)
 
 

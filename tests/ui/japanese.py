@@ -140,7 +140,7 @@ async def draw(name: str, folder: Path) -> None:
 def main(folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         values: dict[Any, dict[str, Any]] = {
-            bars: {"NOTICE_SECONDS": 3600.0, "ENDED_SECONDS": 3600.0},
+            bars: {"NOTICE_SECONDS": 3600.0, "LONG_SECONDS": 3600.0},
             terminal_view: {"SETTLE_TIME": FRAME / 4},
             main_screen: {"SETTLE_SECONDS": FRAME / 2},
         }

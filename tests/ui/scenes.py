@@ -239,7 +239,7 @@ async def _watched(pilot: Pilot[None]) -> None:
         session.watcher.watch.sent = 2
     claude.watcher.watch.note("nudge 2 of 5 was sent")
     claude.watcher.tell()
-    codex.watcher.end(WatchState.GAVE_UP, "gave up: it did no work after the last 2 nudges")
+    codex.watcher.end(WatchState.GAVE_UP, "gave up: it worked less than 10 s after each of the last 2 nudges")
     await press("f6", LEADER, "W")(pilot)
 
 

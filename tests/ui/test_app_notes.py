@@ -4,7 +4,8 @@ import pytest
 
 from synapse_tui.core.errors import AgentNotFound
 from synapse_tui.core.events import AgentAdded, Notice
-from synapse_tui.core.model import AgentState, DeliveryState, TaskState
+from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState, TaskState
+from synapse_tui.ui.screens import shell as shell_module
 from synapse_tui.ui.screens.messages import MessageDetail
 from synapse_tui.widgets import bars as bars_module
 from synapse_tui.widgets import pane as pane_module
@@ -136,11 +137,14 @@ async def test_a_message_whose_agent_was_closed_is_shown_from_the_history():
 
 async def test_a_notice_about_a_closed_agent_ends_when_that_is_open():
     host = three_agents()
-    async with running(host, size=(120, 24)) as (app, _pilot):
-        host.events.publish(Notice("1 from before wait for 'bob'", "warning", CODEX, closed=True))
+    async with running(host, size=(120, 24)) as (app, pilot):
+        notice = Notice("1 from before wait for 'bob'", "warning", "synapse-codex-8125", closed=True)
+        host.events.publish(notice)
         await until(lambda: app.main.status_bar.notice)
         host.events.publish(AgentAdded(CLAUDE))
-        host.events.publish(AgentAdded(CODEX))
+        await pilot.pause()
+        assert app.main.status_bar.notice
+        host.add(AgentSpec("codex", "bob", host.folder, port=8125))
         await until(lambda: not app.main.status_bar.notice)
 
 
@@ -149,3 +153,45 @@ async def test_a_notice_does_not_come_back_on_the_next_terminal():
         app.notice("layout: tabs")
         app.release()
         assert not app.main.status_bar.notice
+
+
+async def test_a_notice_ends_when_it_is_not_true_any_more():
+    host = three_agents()
+    for session in host.agents.values():
+        session.become(AgentState.READY)
+    async with running(host) as (app, pilot):
+        bar = app.main.status_bar
+        host.agents[CODEX].become(AgentState.PROCESSING)
+        await until(lambda: app.main.agents[1].interruptible)
+        await pilot.press("f9")
+        assert bar.notice == "press F9 again to interrupt 1 agent"
+        host.agents[CODEX].become(AgentState.READY)
+        await until(lambda: not bar.notice)
+        await pilot.press("f9")
+        assert bar.notice == "no agent is working"
+        host.agents[CODEX].become(AgentState.PROCESSING)
+        await until(lambda: not bar.notice)
+
+
+@pytest.mark.parametrize("then", ["canceled", "released"])
+async def test_a_message_is_not_said_to_be_held_when_it_is_not(then: str):
+    host = three_agents()
+    async with running(host) as (app, _pilot):
+        task = host.message(CODEX, "look", delivery=DeliveryState.QUEUED)
+        app.perform("hold", task.id)
+        await until(lambda: app.main.status_bar.notice == "to codex: held by you")
+        if then == "canceled":
+            host.agents[CODEX].outbox.parked.discard(task.id)
+            host.change(task.id, delivery=DeliveryState.CANCELED, state=TaskState.CANCELED)
+        else:
+            host.agents[CODEX].control.release(task.id)
+        await until(lambda: not app.main.status_bar.notice)
+
+
+async def test_a_toast_about_a_dialog_ends_with_it(monkeypatch):
+    monkeypatch.setattr(shell_module, "TOAST_SECONDS", 3600.0)
+    async with running(three_agents(), size=(120, 30)) as (app, pilot):
+        await pilot.press("f2", "ctrl+right_square_bracket", "z")
+        await until(lambda: "close the dialog first" in text_of(app))
+        await pilot.press("escape")
+        await until(lambda: not app._notifications)

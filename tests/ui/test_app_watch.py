@@ -72,6 +72,13 @@ async def test_a_watch_is_looked_at_and_ended():
         watcher.watch.note("needs you: permission: rm")
         watcher.tell()
         await until(lambda: "needs you: permission: rm" in text_of(app))
+        assert "s stops the watch" in text_of(app)
+        watcher.end(WatchState.GAVE_UP, "gave up: it was not done after 1 nudge")
+        await until(lambda: "gave up: it was" in text_of(app) and "s stops the watch" not in text_of(app))
+        await pilot.press("escape")
+        watcher = watched(host, every=45.0)
+        await pilot.press(LEADER, "W")
+        await until(lambda: isinstance(app.screen, WatchView) and app.screen.ready)
         await pilot.press("s")
         await until(lambda: at_main(app))
         assert not watcher.on

@@ -8,7 +8,7 @@ from textual.widgets import Static, TextArea
 from synapse_tui.core.errors import TakesNoMessages
 from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState, TaskState
 from synapse_tui.ui.app import SynapseApp
-from synapse_tui.ui.screens.composer import Chips, Composer, WayBar, files_in
+from synapse_tui.ui.screens.composer import Chips, Composer, Draft, WayBar, files_in
 from synapse_tui.ui.screens.dialog import Pick
 from tests.ui.app_kit import at_main, notices, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
@@ -300,3 +300,35 @@ async def test_templates(tmp_path, there):
         await pilot.press("enter")
         await until(lambda: isinstance(app.screen, Composer))
         assert text(app) == "Review the last commit."
+
+
+async def test_it_says_what_is_kept_and_keeps_it():
+    """A message sent again and left unchanged is no draft; a kept draft stays one."""
+    host = three_agents()
+    again = Draft(("codex",), "look once more")
+    async with running(host) as (app, pilot):
+        app.messages.compose(again, app.notice)
+        await until(lambda: "Esc close" in text_of(app))
+        await pilot.press("escape")
+        await until(lambda: at_main(app))
+        assert not app.main.status_bar.notice
+        app.messages.compose(again, app.notice)
+        await until(lambda: "Esc close" in text_of(app))
+        await pilot.press(*" please")
+        await until(lambda: "Esc keep as draft" in text_of(app))
+        await pilot.press("escape")
+        await until(lambda: "the draft is kept" in app.main.status_bar.notice)
+        await pilot.press("f2")
+        await until(lambda: "Esc keep as draft" in text_of(app))
+
+
+async def test_what_a_receiver_will_do_holds_for_errors_and_in_a_turn():
+    host = three_agents()
+    host.agents[CODEX].become(AgentState.ERROR, "the model does not answer")
+    host.agents[GEMINI].become(AgentState.PROCESSING)
+    async with running(host) as (app, pilot):
+        await pilot.press("f2", *"ali", "comma", *"cod", "enter")
+        said = "alice takes it after this turn; codex takes it when its composer is empty"
+        assert words(app, "#outlook") == said
+        await pilot.press("tab", "4")
+        assert words(app, "#outlook").startswith("alice takes it in this turn if it can")

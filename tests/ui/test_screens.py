@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.core.errors import SynapseError
-from synapse_tui.core.model import AgentSpec, DeliveryState
+from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState
 from synapse_tui.settings.actions import ACTIONS
 from synapse_tui.system.trust import UntrustedFile
 from synapse_tui.ui.screens.composer import recipients
@@ -231,3 +231,17 @@ async def test_the_marked_row_is_reversed_where_there_are_no_colours(no_color, m
             if any(s.style and s.style.reverse for s in view.render_line(y))
         ]
         assert reversed_rows == ([marked] if no_color else [])
+
+
+async def test_why_this_state_goes_with_the_state():
+    host = three_agents()
+    now = [20.0]
+    host.clock = lambda: now[0]
+    host.agents[CLAUDE].become(AgentState.PROCESSING)
+    async with running(host) as (app, _pilot):
+        app.perform("explain_state", CLAUDE)
+        await until(lambda: "◐ working  for 0.0s" in text_of(app))
+        host.agents[CLAUDE].become(AgentState.READY)
+        await until(lambda: "● ready  for 0.0s" in text_of(app))
+        now[0] += 42
+        await until(lambda: "● ready  for 42s" in text_of(app))

@@ -37,7 +37,7 @@ from synapse_tui.widgets.text import one_line, plural, printable
 from synapse_tui.widgets.views import AgentView, calling, in_words, sender_name
 
 from .composer import MessageText
-from .dialog import Confirm, Dialog, Form, Report, label
+from .dialog import Confirm, Dialog, Form, Report, ReportText, label
 from .shell import Shell
 
 if TYPE_CHECKING:
@@ -91,7 +91,9 @@ class AgentActions:
         elif here is not None and here.needs_attention and view is not None and not view.has_focus:
             self._main.go_to(here.agent_id)  # the keyboard was in the sidebar
         else:
-            self._app.notice("no other agent needs you")
+            self._app.notice(
+                "no other agent needs you", still=lambda: not calling(self._main.agents, self._main.active)
+            )
 
     def waiting_text(self, *agent_ids: str) -> str:
         """Describe what happens to the agents' undelivered messages if they end; empty if there are none."""
@@ -152,8 +154,8 @@ class AgentActions:
     def action_explain_state(self, agent_id: str = "") -> None:
         if found := self._find(agent_id):
             session, agent = found
-            text = explanation(session, self._app.today(), self._app.labels())
-            self._app.ask(Report(tr(f"{agent.label}: why this state"), text))
+            text = explanation(session, self._app.today, self._app.labels)
+            self._app.ask(StateView(agent.agent_id, tr(f"{agent.label}: why this state"), text))
 
     def action_continue_agent(self, agent_id: str = "") -> None:
         if found := self._find(agent_id):
@@ -194,11 +196,12 @@ class AgentActions:
         self._app.ask(InterruptDialog(self._main, agent, interrupt))
 
     def action_interrupt_all(self) -> None:
-        busy = [agent for agent in self._main.agents if agent.interruptible]
+        busy = self._busy()
         count, asking = len(busy), sum(agent.asks for agent in busy)
+        names = [agent.agent_id for agent in busy]
         now = self.clock()
         if not count:
-            self._app.notice("no agent is working", "warning")
+            self._app.notice("no agent is working", "warning", still=lambda: not self._busy())
         elif now < self._interrupt_all_until:
             self._interrupt_all_until = 0.0
             self._app.spawn(self._interrupt(count))
@@ -207,7 +210,14 @@ class AgentActions:
             key = self._app.keymap.way("interrupt_all")
             asked = tr(f"press {key} again to interrupt {plural(count, 'agent')}")
             denied = tr(f"; {plural(asking, 'open question')} will be denied") if asking else ""
-            self._app.notice(f"{asked}{denied}", "warning")
+            self._app.notice(
+                f"{asked}{denied}",
+                "warning",
+                still=lambda: names == [agent.agent_id for agent in self._busy()],
+            )
+
+    def _busy(self) -> list[AgentView]:
+        return [agent for agent in self._main.agents if agent.interruptible]
 
     async def _interrupt(self, count: int) -> None:
         doing = tr(f"interrupting {plural(count, 'agent')}")
@@ -228,22 +238,39 @@ def _closing(session: AgentSession, agent: AgentView, reopens: str) -> str:
     return f"{tr(f'{agent.label}: {agent.state_text}')}\n{lost}{back}"
 
 
-def explanation(session: AgentSession, now: datetime, labels: Mapping[str, str]) -> Callable[[int], Content]:
+class StateView(Report):
+    """Shows why an agent is in its state, as it changes."""
+
+    def __init__(self, agent_id: str, title: str, content: Callable[[int], Content]) -> None:
+        super().__init__(title, content)
+        self.agent_id = agent_id
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.set_interval(1.0, self.show_news)
+
+    def show_news(self) -> None:
+        self.query_one(ReportText).show()
+
+
+def explanation(
+    session: AgentSession, today: Callable[[], datetime], labels: Callable[[], Mapping[str, str]]
+) -> Callable[[int], Content]:
     """Return a renderer of the agent's current state with its reason, and its past states, newest first."""
-    found = session.explain()
-    suspended = session.report.state is AgentState.SUSPENDED
-    alive = tr(f"is stopped, pid {session.pid}") if suspended else tr(f"runs, pid {session.pid}")
-    process = tr(session.exit.words) if session.exit else alive
-    about = [
-        ("process", process),
-        *([("watch", _watch(session.watcher.report))] if session.watcher.report is not None else []),
-        *([("opened by", name_list(session.opened_by))] if session.opened_by else []),
-        ("folder", short_path(session.cwd)),
-        ("address", f"@{session.agent_id}  {session.endpoint}"),
-    ]
 
     def make(width: int) -> Content:
-        parts = [*_state(found, now, width), *_messages(found, labels, width)]
+        found, now = session.explain(), today()
+        suspended = session.report.state is AgentState.SUSPENDED
+        alive = tr(f"is stopped, pid {session.pid}") if suspended else tr(f"runs, pid {session.pid}")
+        process = tr(session.exit.words) if session.exit else alive
+        about = [
+            ("process", process),
+            *([("watch", _watch(session.watcher.report))] if session.watcher.report is not None else []),
+            *([("opened by", name_list(session.opened_by))] if session.opened_by else []),
+            ("folder", short_path(session.cwd)),
+            ("address", f"@{session.agent_id}  {session.endpoint}"),
+        ]
+        parts = [*_state(found, now, width), *_messages(found, labels(), width)]
         parts += [_row(name, value, width) for name, value in about]
         return Content.assemble(*parts, *_timeline(found, now, width)).rstrip()
 
@@ -478,6 +505,7 @@ class WatchView(Dialog[str]):
     def show_news(self) -> None:
         self.query_one("#watch", Static).update(self._text())
         self.query_one("#stop", Button).display = self._watcher.on
+        self._subtitle(self.SUBTITLE if self._watcher.on else "↑↓ scroll · Esc closes")
 
     def action_stop(self) -> None:
         if self._watcher.on:

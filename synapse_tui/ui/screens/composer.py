@@ -82,7 +82,10 @@ class Recipient:
         if state is AgentState.STARTING:
             return tr("takes it when it is ready")
         if state is AgentState.PROCESSING:
-            return tr("takes it after this turn")
+            soon = priority > DEFAULT_PRIORITY
+            return tr("takes it in this turn if it can") if soon else tr("takes it after this turn")
+        if state is AgentState.ERROR:
+            return tr("takes it when its composer is empty")
         return tr("takes it now") if state is AgentState.READY else tr(f"holds it: {self.note}")
 
     def row(self) -> Content:
@@ -406,9 +409,18 @@ class Composer(Form[str]):
     def keys_here(self) -> Place:
         return PLACES["compose"]
 
-    def __init__(self, source: Source, send: Send, *, draft: Draft, keep: Callable[[Draft], None]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        send: Send,
+        *,
+        draft: Draft,
+        keeps: Callable[[Draft], bool],
+        keep: Callable[[Draft], None],
+    ) -> None:
         super().__init__()
         self._begin = draft
+        self._keeps = keeps
         self._keep = keep
         self._source = source
         self._send = send
@@ -482,7 +494,7 @@ class Composer(Form[str]):
         if field.has_focus:
             adds = field.value or self.query_one("#recipients", OptionList).highlighted is not None
             enter = Hint("Enter", tr("add") if adds else tr("next field"), "take")
-        leave = tr("keep as draft") if self.query_one("#text", TextArea).text else tr("close")
+        leave = tr("keep as draft") if self._keeps(self._draft()) else tr("close")
         keys = (
             *(enter, Hint("Esc", leave, "leave")),
             *(Hint("@", "file", "file"), Hint("^T", "template", "template")),
@@ -536,6 +548,7 @@ class Composer(Form[str]):
         ]
         self.query_one("#outlook", Static).update(Content("; ".join(said)))
         self.query_one("#meaning", Static).update(Content(WAYS[priority][1]))
+        self._show_keys()
 
     @on(Input.Changed, "#to")
     def _offer(self) -> None:

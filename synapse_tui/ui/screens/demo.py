@@ -63,39 +63,35 @@ class Demo:
         await self._read()
 
     async def _locks(self) -> None:
-        about: Runs = [
-            (tr("mia has locked src/cart.py, to write it: "), ""),
-            (tr("leo is refused."), "bold $ink"),
-        ]
-        self._caption(tr("One writer for each file"), about)
+        title, locked = tr("One writer for each file"), (tr("mia has locked src/cart.py, to write it: "), "")
+        self._caption(title, [locked, (tr("leo will want it too."), "bold $ink")])
         await self._type("ada", tr("@leo test the totals"), enter=True)
         await self._type("ada", tr("mention the new"))  # meanwhile, so that the next scene can begin
         await self._until(lambda: self._done("ada", "leo"))
+        self._caption(title, [locked, (tr("leo is refused."), "bold $ink")])
         await self._read()
 
     async def _draft(self) -> None:
         about: Runs = [
             (tr("leo wrote to ada. It is held, "), ""),
-            (tr("because you are typing there."), "bold $ink"),
+            (tr("because a draft is in her composer."), "bold $ink"),
         ]
-        self._caption(tr("Your draft is safe"), about)
         await self._until(lambda: self._delivery("leo", "ada") is DeliveryState.HELD)
+        self._caption(tr("Your draft is safe"), about)
         await self._read()
         self._caption(
-            tr("Your draft is safe"), [(tr("Your line goes first, and the message right after it."), "")]
+            tr("Your draft is safe"), [(tr("The draft goes first, and the message right after it."), "")]
         )
         await self._type("ada", tr(" totals"), enter=True)
         await self._until(lambda: self._done("leo", "ada"))
         await self._read()
 
     async def _dialog(self) -> None:
-        about: Runs = [
-            (tr("tom wants to delete a folder. "), ""),
-            (tr("No message answers a dialog."), "bold $ink"),
-        ]
-        self._caption(tr("Only you give permission"), about)
+        title, rule = tr("Only you give permission"), (tr("No message answers a dialog."), "bold $ink")
+        self._caption(title, [(tr("tom is asked to clean up. "), ""), rule])
         await self._type("mia", tr("@tom clean up"), enter=True)
         await self._until(lambda: self._is("tom", AgentState.WAITING))
+        self._caption(title, [(tr("tom wants to delete a folder. "), ""), rule])
         await self._read()
         for _ in TEAM:
             if self._is_active("tom"):
@@ -105,7 +101,9 @@ class Demo:
         if self._is_active("tom"):
             self._press("3")
         await self._until(lambda: self._is("tom", AgentState.READY))
-        self._caption(tr("Only you give permission"), [(tr("Denied, by you."), "bold $ink")])
+        self._caption(
+            tr("Only you give permission"), [(tr("The demo answered for you: denied."), "bold $ink")]
+        )
         await self._read()
 
     async def _overview(self) -> None:

@@ -517,7 +517,7 @@ class Report(Dialog[None]):
             body = self.query_one(".body")
             body.styles.min_height = body.size.height - 1  # what is found may have fewer rows
             self._fit(self.size.height)
-            self._subtitle("↑↓ scroll · Enter back to the text · Esc ends the search")
+            self._subtitle("↑↓ scroll · Esc ends the search")
 
     @on(Input.Changed, "#query")
     def _typed(self, event: Input.Changed) -> None:

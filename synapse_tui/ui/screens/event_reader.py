@@ -32,7 +32,7 @@ from synapse_tui.system.language import tr
 from synapse_tui.widgets.text import plural
 from synapse_tui.widgets.views import in_words, with_names
 
-from .agents import WatchView
+from .agents import StateView, WatchView
 from .answers import Answers
 from .appearance import Appearance
 from .attention import Attention
@@ -94,6 +94,7 @@ class EventReader:
         work = self._read(event)
         if work is not None:
             await work
+        self._app.check_notices()
 
     @singledispatchmethod
     def _read(self, _event: object) -> Pending:
@@ -105,7 +106,6 @@ class EventReader:
     def _added(self, event: AgentAdded) -> Pending:
         session = self._host.agents.get(event.agent_id)
         self._main.show_peers()
-        self._main.status_bar.over(("closed", event.agent_id))
         self._messages.send_kept()
         if session is None:
             return None
@@ -130,8 +130,6 @@ class EventReader:
     @_read.register
     def _state_changed(self, event: AgentStateChanged) -> Pending:
         before, state = event.previous.state, event.report.state
-        if before is AgentState.WAITING and state is not before:
-            self._main.status_bar.over(("dialog", event.agent_id))
         if state in CALLS and before is not state:
             self._call(event.agent_id, in_words(event.report.detail) or CALLS[state])
         elif state is AgentState.READY and before in (AgentState.PROCESSING, AgentState.WAITING):
@@ -143,6 +141,9 @@ class EventReader:
         self._main.show_agents()
         for composer in self._open(Composer):
             composer.show_news()
+        for view in self._open(StateView):
+            if view.agent_id == event.agent_id:
+                view.show_news()
         return None
 
     def _finished(self, agent_id: str) -> None:
@@ -204,8 +205,6 @@ class EventReader:
         task, looked_at = event.task, self._looked_at(event.task.target)
         if is_external(task) and self._main.conversations.answered(task, looked_at=looked_at):
             self._attention.call(self._app.label(task.target), tr("has answered"))
-        if not task.delivery.waits:
-            self._main.status_bar.over(("waits", task.id))
         self._main.show_news()
         self._messages.task_changed(task)
         self._answers.task_changed(task)
@@ -241,9 +240,14 @@ class EventReader:
 
     @_read.register
     def _noticed(self, event: Notice) -> Pending:
-        ends = "dialog" if event.dialog else "closed" if event.closed else ""
-        text = with_names(event.text, self._app.labels())
-        self._app.notice(text, event.level, about=(ends, event.agent_id) if ends else None)
+        def still() -> bool:
+            session = self._host.agents.get(event.agent_id)
+            if event.closed:
+                return session is None
+            return session is not None and session.report.state is AgentState.WAITING
+
+        text, ends = with_names(event.text, self._app.labels()), event.closed or event.dialog
+        self._app.notice(text, event.level, still=still if ends else None, long=ends)
         return None
 
     # External agents

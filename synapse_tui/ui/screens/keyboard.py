@@ -287,7 +287,12 @@ class AppKeyboard:
             if anywhere or verdict.action.anywhere:
                 self._app.perform(verdict.action.id, *verdict.arguments)
             else:
-                self._app.notice(f"{tr(verdict.action.title)}: close the dialog first, with Esc", "warning")
+                screen = self._app.screen
+                self._app.notice(
+                    f"{tr(verdict.action.title)}: close the dialog first, with Esc",
+                    "warning",
+                    still=lambda: self._app.screen is screen,
+                )
         elif verdict.step is KeyRole.CANCEL and verdict.action is not None and self._app.screen is self._main:
             self._app.perform(verdict.action.id)
         elif verdict.step is KeyRole.UNKNOWN:
@@ -297,7 +302,7 @@ class AppKeyboard:
     def _without_agent(self, event: events.Key) -> bool:
         if self._agents or self._main.focused is not None or not event.is_printable:
             return False
-        self._app.notice(self._main.no_agent())
+        self._app.notice(self._main.no_agent(), still=lambda: not self._agents)
         return True
 
     def _over_hints(self, event: events.Event) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -133,11 +134,15 @@ class MessageActions:
             if pane is not None and pane.delivery is not None and pane.delivery.mark is KEPT:
                 self._main.show_delivery(kept[0], None)
 
+        def keeps(draft: Draft) -> bool:
+            return bool(draft.text) and (draft != begin or begin in self._drafts)
+
         def keep(draft: Draft) -> None:
+            kept = keeps(draft)
             if draft != begin:
                 self._forget(begin, draft)
-                self._drafts += [draft] if draft.text else []
-            if draft.text:
+                self._drafts += [draft] if kept else []
+            if kept:
                 self._app.notice(DRAFT_KEPT)
 
         async def send(draft: Draft) -> str:
@@ -145,7 +150,7 @@ class MessageActions:
             self._forget(begin, draft)
             return said
 
-        composer = Composer(self, send, draft=begin, keep=keep)
+        composer = Composer(self, send, draft=begin, keeps=keeps, keep=keep)
         self._app.ask(composer, then)
 
     def _forget(self, *drafts: Draft) -> None:
@@ -249,7 +254,10 @@ class MessageActions:
         self._drafts.append(draft)
         self._kept.append((agent_id, draft))
         self._main.show_delivery(agent_id, LastMessage(KEPT, tr(f"{address}: kept until it is back")))
-        self._app.notice(f"kept until {address} is back: writing a message opens it")
+        self._app.notice(
+            f"kept until {address} is back: writing a message opens it",
+            still=lambda: any(kept is draft for _id, kept in self._kept),
+        )
         self.send_kept()
 
     def send_kept(self) -> None:
@@ -355,7 +363,13 @@ class MessageActions:
         if session is not None:
             session.control.send_now(task_id)
             where = self._app.label(session.agent_id)
-            self._app.notice(f"goes to {where} as soon as it is safe", about=("waits", task_id))
+            self._app.notice(
+                f"goes to {where} as soon as it is safe", still=lambda: self._waits(task_id), long=True
+            )
+
+    def _waits(self, task_id: str) -> bool:
+        task = self.find_task(task_id)
+        return task is not None and task.delivery.waits
 
     def _where_it_waits(self, task_id: str, *, unread: bool = True) -> AgentSession | None:
         """Return the session whose outbox has the message, or show a notice and return None.
@@ -366,7 +380,9 @@ class MessageActions:
         if found is None:
             self._app.notice("that message is no longer waiting", "warning")
         elif not unread and found.outbox.is_unread(task_id):
-            self._app.notice(f"{self._app.label(found.agent_id)} has not read it yet; s types it now")
+            unread_by = self._app.label(found.agent_id)
+            still = functools.partial(found.outbox.is_unread, task_id)
+            self._app.notice(f"{unread_by} has not read it yet; s types it now", still=still)
             return None
         return found
 
@@ -386,7 +402,13 @@ class MessageActions:
             self._app.notice_error(error)
         else:
             words = ALLOWED if asks else tr(changed.reason or "released")
-            self._app.notice(f"to {self._app.label(session.agent_id)}: {words}")
+
+            def still() -> bool:
+                task = self.find_task(task_id)
+                canceled = task is not None and task.delivery is DeliveryState.CANCELED
+                return not canceled if held else session.outbox.is_parked(task_id)
+
+            self._app.notice(f"to {self._app.label(session.agent_id)}: {words}", still=still)
 
     def action_earlier(self, task_id: str) -> None:
         self._move(task_id, -1)
@@ -401,7 +423,11 @@ class MessageActions:
         count = len(session.control.waiting())
         position = min(max(session.control.find(task_id).position + by, 1), count)
         session.control.move(task_id, position)
-        self._app.notice(f"to {self._app.label(session.agent_id)}: {position} of {count}")
+
+        def still() -> bool:
+            return task_id in session.outbox and session.control.find(task_id).position == position
+
+        self._app.notice(f"to {self._app.label(session.agent_id)}: {position} of {count}", still=still)
 
     def action_release_held(self, agent_id: str) -> None:
         """Release all held messages to an agent, except those that may already have been sent."""

@@ -85,6 +85,7 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
         super().__init__(driver_class=driver_class, ansi_color=True)
         self.errors = ErrorGate(monotonic)
         self.actions: dict[str, Callable[..., object]] = {}
+        self._conditions: dict[str, Callable[[], bool]] = {}  # of toasts, by their text
         self.today: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @property
@@ -171,8 +172,15 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
 
     # Notices and errors
 
-    def notice(self, text: str, level: Level = "information", *, about: object = None) -> None:
-        """Show a notice in the status bar; `about` is what it ends with (`StatusBar.over`).
+    def notice(
+        self,
+        text: str,
+        level: Level = "information",
+        *,
+        still: Callable[[], bool] | None = None,
+        long: bool = False,
+    ) -> None:
+        """Show a notice in the status bar, no longer than `still` is true (`StatusBar.show`).
 
         Warnings and errors appear as a toast instead if a dialog is open, or if they are too long.
         """
@@ -180,9 +188,20 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
         bar = self.main.status_bar
         seen = bool(self.screen_stack) and self.screen is self.main and bar.fits(text)
         if level == "information" or seen:
-            bar.show(text, level, about=about)
+            bar.show(text, level, still=still, long=long)
         else:
+            if still is not None:
+                self._conditions[text] = still
             self.notify(text, severity=level, timeout=TOAST_SECONDS, markup=False)
+
+    def check_notices(self) -> None:
+        """End the notices that are not true any more; called after each event, and when a dialog closes."""
+        self.main.status_bar.check()
+        over = [text for text, still in self._conditions.items() if not still()]
+        for text in over:
+            del self._conditions[text]
+        for toast in [toast for toast in self._notifications if toast.message in over]:
+            self._unnotify(toast)
 
     def reword(self, before: str, after: str) -> None:
         """Change a notice wherever it is still shown."""
