@@ -166,7 +166,9 @@ class Outbox:
         return self._tasks.change(task_id, delivery=DeliveryState.QUEUED, reason="")
 
     def send_now(self, task_id: str) -> Task:
-        task = self.release(task_id)
+        self._waiting(task_id)
+        apart = self.is_parked(task_id) or self.is_unread(task_id)
+        task = self.release(task_id) if apart else self._tasks.get(task_id)
         self.move(task_id, 0)
         self._change(task_id, urgent=True)
         return task

@@ -182,3 +182,16 @@ def test_what_is_being_typed_is_not_queued_again_by_its_release(box):
     box.send_now(task_id)
     assert box._tasks.get(task_id).delivery is DeliveryState.SUBMITTING
     assert box.entry(task_id).entered
+
+
+def test_only_a_message_that_was_held_is_released_when_it_is_to_go_now(box):
+    first, second = put(box, "a"), put(box, "b")
+    box.hold("working")
+    box.park(first)
+    for task_id, delivery, reason in (
+        (second, DeliveryState.HELD, "working"),
+        (first, DeliveryState.QUEUED, ""),
+    ):
+        task = box.send_now(task_id)
+        assert (task.delivery, task.reason) == (delivery, reason)
+        assert box.entry(task_id).urgent
