@@ -615,7 +615,7 @@ class AgentConsole:
     def empty_for(self) -> float:
         return self._clock() - self._empty_since if self._empty_since is not None else 0.0
 
-    def tail(self) -> str:
+    def screen_text(self) -> str:
         return "\n".join(row.rstrip() for row in self.terminal.display)
 
     def body(self) -> list[str]:

@@ -575,7 +575,7 @@ class AgentSession:
         return self.console.reading()
 
     def recent_text(self) -> str:
-        return self.console.tail().rstrip()[-RECENT_CHARACTERS:]
+        return self.console.screen_text().rstrip()[-RECENT_CHARACTERS:]
 
     def explain_composer(self) -> ComposerExplanation:
         return explain_composer(self.terminal, self.profile, self.console.detector.composer)

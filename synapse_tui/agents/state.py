@@ -424,17 +424,7 @@ class StateDetector:
                 return None
             self._candidate, self._candidate_since = AgentState.SUSPENDED, now
             return self._report(StateReport(AgentState.SUSPENDED, "process", "", now), now)
-        signals = Signals(
-            screen=self._text,
-            composer=self._reading,
-            title=self._title,
-            status=self._status,
-            status_fields=self._status_fields,
-            progress=self._progress,
-            prompt=self._prompt,
-            command=any(rule.command for rule in self._profile.states) and self._runs_command(),
-            quiet=now - self._changed,
-        )
+        signals = self.signals(now)
         verdict = decide(self._profile.states, signals)
         hinted = self._hinted(verdict, now)
         state, wait = (hinted, 0.0) if hinted is not None else self._wanted(verdict, now)
@@ -445,6 +435,20 @@ class StateDetector:
         report = self._settle(state, verdict, now, hooked=hinted is not None) if now >= held else None
         self._set_deadline(next_change(self._profile.states, signals, rule), now, held)
         return report
+
+    def signals(self, now: float) -> Signals:
+        """Return what the rules are tried on."""
+        return Signals(
+            screen=self._text,
+            composer=self._reading,
+            title=self._title,
+            status=self._status,
+            status_fields=self._status_fields,
+            progress=self._progress,
+            prompt=self._prompt,
+            command=any(rule.command for rule in self._profile.states) and self._runs_command(),
+            quiet=now - self._changed,
+        )
 
     def exited(self, now: float, how: str = "") -> StateReport:
         """Record the end of the process; the state is final."""

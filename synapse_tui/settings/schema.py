@@ -221,9 +221,33 @@ class Setting:
         return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _database(url: str) -> str:
+VARIABLE = "SYNAPSE_DATABASE_URL"
+_SCHEMES = ("postgresql", "postgres", "postgresql+psycopg")
+_FORM = "write postgresql://USER@HOST/DATABASE, the password in ~/.pgpass or as USER:PASSWORD"
 
-    return fault_of(url)
+
+def fault_of(url: str) -> str:
+    """Return what is wrong with the setting, as text to follow its name; empty if it is valid."""
+    problem = problem_of(url.strip()) if url.strip() else None
+    return f"{problem.message.removeprefix(VARIABLE).strip()}: {problem.hint}" if problem is not None else ""
+
+
+def problem_of(url: str) -> DatabaseNameError | None:
+    """Return what is wrong with a URL, without quoting it, since any part could be the password."""
+    scheme, _, rest = url.partition("://")
+    authority, *others = re.split(r"[/?#]", rest)
+    if scheme not in _SCHEMES:
+        return DatabaseNameError(f"{VARIABLE} is not the URL of a PostgreSQL database", _FORM)
+    if authority.count("@") > 1 or "@" in "".join(others) or "#" in rest:
+        return DatabaseNameError(
+            f"{VARIABLE} cannot be read: its user or password contains a reserved character",
+            "write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25 in them",
+        )
+    try:
+        urlsplit(url).port  # noqa: B018 - raises ValueError if invalid
+    except ValueError:
+        return DatabaseNameError(f"{VARIABLE} is not the URL of a PostgreSQL database", _FORM)
+    return None
 
 
 def own_text(agent_type: str, default: str = "") -> Setting:
@@ -635,7 +659,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "PostgreSQL database that a team shares for history and locks: postgresql://USER@HOST/DATABASE.",
                 project=False,
                 restart=True,
-                check=_database,
+                check=fault_of,
             ),
             Setting(
                 "env.SYNAPSE_FILE_SAFETY_DB_PATH",
@@ -723,32 +747,3 @@ def _name_in(key: str) -> str:
 
 def _are_alike(name: str, known: str) -> bool:
     return known.startswith(name) or difflib.SequenceMatcher(None, name, known).ratio() >= _ALIKE
-
-
-VARIABLE = "SYNAPSE_DATABASE_URL"
-_SCHEMES = ("postgresql", "postgres", "postgresql+psycopg")
-_FORM = "write postgresql://USER@HOST/DATABASE, the password in ~/.pgpass or as USER:PASSWORD"
-
-
-def fault_of(url: str) -> str:
-    """Return what is wrong with the setting, as text to follow its name; empty if it is valid."""
-    problem = problem_of(url.strip()) if url.strip() else None
-    return f"{problem.message.removeprefix(VARIABLE).strip()}: {problem.hint}" if problem is not None else ""
-
-
-def problem_of(url: str) -> DatabaseNameError | None:
-    """Return what is wrong with a URL, without quoting it, since any part could be the password."""
-    scheme, _, rest = url.partition("://")
-    authority, *others = re.split(r"[/?#]", rest)
-    if scheme not in _SCHEMES:
-        return DatabaseNameError(f"{VARIABLE} is not the URL of a PostgreSQL database", _FORM)
-    if authority.count("@") > 1 or "@" in "".join(others) or "#" in rest:
-        return DatabaseNameError(
-            f"{VARIABLE} cannot be read: its user or password contains a reserved character",
-            "write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25 in them",
-        )
-    try:
-        urlsplit(url).port  # noqa: B018 - raises ValueError if invalid
-    except ValueError:
-        return DatabaseNameError(f"{VARIABLE} is not the URL of a PostgreSQL database", _FORM)
-    return None

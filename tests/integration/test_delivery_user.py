@@ -293,10 +293,10 @@ while True:
 async def test_a_program_that_draws_before_it_reads_gets_its_keys_in_order(tmp_path, draws, seconds):
     code = LOOP.format(draws=draws, seconds=seconds)
     async with open_rig(tmp_path, profile=with_profile(command=sys.executable, args=("-c", code))) as rig:
-        await until(lambda: "begun;" in rig.session.console.tail(), "its start")
+        await until(lambda: "begun;" in rig.session.console.screen_text(), "its start")
         for key in "abc":
             rig.type(key)
-            await until(lambda: f"got {key};" in rig.session.console.tail(), key)  # noqa: B023 - awaited here
+            await until(lambda: f"got {key};" in rig.session.console.screen_text(), key)  # noqa: B023 - awaited here
         assert not rig.session.keyboard.holding
 
 
@@ -304,7 +304,7 @@ async def test_a_program_that_draws_before_it_reads_gets_its_keys_in_order(tmp_p
 async def test_a_key_that_becomes_a_signal_reaches_a_program_that_does_not_read(tmp_path):
     code = "import tty, time; tty.setcbreak(0); print('begun', flush=True)\nwhile True: pass"
     async with open_rig(tmp_path, profile=with_profile(command=sys.executable, args=("-c", code))) as rig:
-        await until(lambda: "begun" in rig.session.console.tail(), "its start")
+        await until(lambda: "begun" in rig.session.console.screen_text(), "its start")
         rig.type("a")
         rig.type("\x03")
         await rig.state(AgentState.EXITED)

@@ -52,7 +52,7 @@ async def test_a_shell_works_while_a_command_has_the_terminal_and_rests_in_a_she
         rig.type("\x03")
         await rig.ready()
         rig.type("bash --norc --noprofile\recho with$((1))in\r")
-        await until(lambda: "with1in" in rig.session.console.tail())
+        await until(lambda: "with1in" in rig.session.console.screen_text())
         await until(
             lambda: (rig.session.report.state, rig.session.report.rule) == (AgentState.READY, "output rests")
         )
@@ -91,7 +91,7 @@ async def test_the_end_of_the_process_is_told(tmp_path, text, status):
 async def test_the_answer_of_an_agent_that_is_killed_holds_nothing_of_its_frame(tmp_path, number):
     async with open_rig(tmp_path, "--word-delay", "0.01") as rig:
         task = rig.send("%%slow:30%% hello")
-        await until(lambda: "slow line 1" in rig.session.console.tail(), "the answer")
+        await until(lambda: "slow line 1" in rig.session.console.screen_text(), "the answer")
         rig.session.console.signal(number)
         answer = (await rig.done(task)).answer
         assert answer.startswith("synapse-claude-8100 says: hello")
@@ -271,7 +271,7 @@ async def test_keys_do_not_have_a_flood_taken_in(tmp_path, monkeypatch):
     """What an agent puts out without end is taken in by the scheduler, not by each key typed into it."""
     profile = with_profile(command="/bin/sh", args=("-c", "stty raw -echo; exec yes 'a line of a flood'"))
     async with open_rig(tmp_path, profile=profile) as rig:
-        await until(lambda: "a line of a flood" in rig.session.console.tail(), "the flood")
+        await until(lambda: "a line of a flood" in rig.session.console.screen_text(), "the flood")
         terminal, taken, calls = rig.session.terminal, 0, 0
         feed = terminal.feed
 
@@ -307,10 +307,12 @@ async def test_what_a_shell_draws_by_itself_is_nothing_to_be_looked_at(tmp_path)
     shell = shipped().find("shell")
     shell = dataclasses.replace(shell, command=sys.executable, args=("-c", PROMPTS))
     async with open_rig(tmp_path, profile=shell) as rig:
-        await until(lambda: "$" in rig.session.console.tail(), "its prompt")
+        await until(lambda: "$" in rig.session.console.screen_text(), "its prompt")
         await rig.ready()
         rig.session.resize(60, 20)
-        await until(lambda: "drawn anew" in rig.session.console.tail(), "what it draws for another size")
+        await until(
+            lambda: "drawn anew" in rig.session.console.screen_text(), "what it draws for another size"
+        )
         assert not rig.session.unseen
         rig.type("make\r")
         await until(lambda: rig.session.unseen, "the end of what it was told to do")

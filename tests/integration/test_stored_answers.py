@@ -100,6 +100,8 @@ async def test_on_the_alternate_screen_too(tmp_path: Path) -> None:
         await rig.ready()
         for size in ((26, 24), (60, 24), (34, 22)):
             task = rig.send("tell me")
-            await until(lambda: "so on" in rig.session.console.tail().rpartition("tell me")[2], "its middle")
+            await until(
+                lambda: "so on" in rig.session.console.screen_text().rpartition("tell me")[2], "its middle"
+            )
             await resized(rig, size)
             await printed(rig, task)

@@ -128,7 +128,7 @@ class FakeAgent:
     def empty_for(self) -> float:
         return self.time - self.empty_since if self.visible and not self.asks and not self.draft else 0.0
 
-    def tail(self) -> str:
+    def screen_text(self) -> str:
         return f"old text\n> {self.draft}"
 
     def look(self) -> None:

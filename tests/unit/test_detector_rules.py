@@ -1,4 +1,4 @@
-"""Every state rule of every shipped profile, on signals as the agents send them."""
+"""State rules of shipped profiles, on signals as the agents send them."""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ class AgentTerminal(Protocol):
     def empty_for(self) -> float:
         """Seconds that the composer has been visible and empty without a break."""
 
-    def tail(self) -> str:
-        """Return the rows of the screen: the proof for agents with an unknown composer."""
+    def screen_text(self) -> str:
+        """Return all rows of the screen."""
 
     def write(self, data: bytes) -> None:
         """Send bytes to the agent, in order."""

@@ -160,7 +160,7 @@ class Interrupter:
         report, interrupt = self._view.report, self._profile.interrupt
         if report.state in interrupt.stopped or report.state in IDLE:
             return True
-        return interrupt.screen is not None and interrupt.screen.search(self._view.tail()) is not None
+        return interrupt.screen is not None and interrupt.screen.search(self._view.screen_text()) is not None
 
     def restored(self, submitted: Iterable[Proof]) -> str:
         """Return the submitted text that the composer contains and nothing else; empty for none."""

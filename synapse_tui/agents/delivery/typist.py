@@ -43,7 +43,7 @@ class Composing:
     def stands(self, text: str) -> bool:
         proof = self.proof(text)
         if self._profile.composer is None:
-            return proof.on(self._view.tail())
+            return proof.on(self._view.screen_text())
         return proof.reads(self._view.reading())
 
     @property
@@ -70,7 +70,7 @@ class Composing:
         proof, reading = self.proof(text), self._view.reading()
         if reading.dialog or reading.empty or not (reading.visible or alone):
             return False  # what is in the conversation was sent
-        return proof.begun(reading.draft, self._view.tail()) or proof.contains(
+        return proof.begun(reading.draft, self._view.screen_text()) or proof.contains(
             reading.draft, 1 if alone else HEAD
         )
 
@@ -115,7 +115,7 @@ class Composing:
         return await self._view.give(data, lambda: not dialog_open(self._view), limit)
 
     def _gone(self, text: str) -> bool:
-        proof, tail = self.proof(text), self._view.tail()
+        proof, tail = self.proof(text), self._view.screen_text()
         if self._profile.composer is None:
             return not proof.on(tail) and not proof.begun("", tail)
         # A composer that is larger than its rules say shows an empty row while text is above it.
@@ -124,7 +124,7 @@ class Composing:
     def _shown(self) -> str:
         """Return the draft, or the screen if there is none to be seen."""
         reading = self._view.reading()
-        return reading.draft if reading.visible else self._view.tail()
+        return reading.draft if reading.visible else self._view.screen_text()
 
     async def _redrawn(self, before: str) -> None:
         deadline = self._view.now() + CLEAR_PAUSE
@@ -277,7 +277,7 @@ class Typist(Composing):
 
     async def type(self, text: str, commit: Commit, *, works: bool = False) -> TypingResult:
         self._in_turn, self._given_up, self._alone = works, "", True
-        self._said = self.proof(text).begun("", self._view.tail())
+        self._said = self.proof(text).begun("", self._view.screen_text())
         self._keyboard.hold()
         try:
             await self._put(text)
@@ -423,7 +423,7 @@ class Typist(Composing):
                 raise _Stop(Typed.REMOVED, Reason.TYPING)
             if not self.stands(text):
                 raise _Gone
-            tail = self._view.tail() if self._profile.composer is None else ""
+            tail = self._view.screen_text() if self._profile.composer is None else ""
             return _Mark(self._view.report.since, tail)
 
         try:
@@ -460,7 +460,7 @@ class Typist(Composing):
 
     def _taken(self, text: str, before: _Mark) -> bool:
         if self._profile.composer is None:
-            return self._works(before) or self._view.tail() != before.tail
+            return self._works(before) or self._view.screen_text() != before.tail
         reading = self._view.reading()
         if reading.visible and not reading.dialog:
             return not self.stands(text)

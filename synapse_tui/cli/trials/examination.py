@@ -24,7 +24,7 @@ from synapse_tui.agents.profiles.profile import (
 )
 from synapse_tui.agents.profiles.reader import filled
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.state import Signals, decide
+from synapse_tui.agents.state import decide
 from synapse_tui.agents.transcript import read_answer, read_prompts
 from synapse_tui.core.errors import InvalidValue
 from synapse_tui.core.events import AgentStateChanged, Event, EventBus
@@ -103,22 +103,11 @@ class Recorder:
             quiet=console.now() - self._changed,
         )
         self.samples.append(sample)
-        self._try_rules(sample, status.fields if status is not None else {})
-        return sample
-
-    def _try_rules(self, sample: Sample, fields: Mapping[str, str]) -> None:
-        signals = Signals(
-            screen=self._text,
-            composer=self._session.reading(),
-            title=self._session.terminal.title,
-            status=sample.status,
-            status_fields=fields,
-            progress=sample.progress,
-            quiet=sample.quiet,
-        )
-        for rule in self._session.profile.states:
+        signals = console.detector.signals(console.now())
+        for rule in session.profile.states:
             if decide((rule,), signals) is not None:
                 self.uses[rule.name].held[sample.state] += 1
+        return sample
 
     def _heard(self, event: Event) -> None:
         if isinstance(event, AgentStateChanged):
