@@ -41,19 +41,10 @@ PICTURE_SECONDS = 0.25  # how often the picture of the chosen agent follows its 
 DEAD_SECONDS = 0.5  # after a dialog has appeared or changed on the board, until it can be answered
 TOO_SOON = tr("too soon after this appeared: look, then press it again")
 _COMMANDS = {key: command.id for command in BOARD_KEYS for key in command.keys}
-_ACTIONS = {"leave": "board", "new_agent": "new_agent", "help": "help"}
-_AGENT_ACTIONS = {
-    "open": "focus_agent",
-    "message": "compose",
-    "changes": "changes",
-    "interrupt": "interrupt",
-    "restart": "restart_agent",
-    "close": "close_agent",
-    "rename": "rename_agent",
-}
+_ACTIONS = ("board", "new_agent", "help")  # not on an agent; what is not handled here is an action on one
 # what can be done with an agent that has ended, and with one that did not start
-_ENDED_TOO = frozenset({"open", "restart", "close", "rename"})
-_FAILED_TOO = {"restart": tr("retry"), "close": tr("remove")}
+_ENDED_TOO = frozenset({"focus_agent", "restart_agent", "close_agent", "rename_agent"})
+_FAILED_TOO = {"restart_agent": tr("retry"), "close_agent": tr("remove")}
 _MOVES = {"up": -1, "down": 1, "first": -10_000, "last": 10_000}
 
 
@@ -317,10 +308,10 @@ class Board(PieceWidget, can_focus=True):
         can: dict[str, bool] = dict.fromkeys((each.id for each in BOARD_KEYS), True)
         alive = row is not None and row.runs
         failed = row is not None and row.agent.failed is not None
-        can["open"] = row is not None and not failed
-        can["restart"] = can["close"] = row is not None and not alive
+        can["focus_agent"] = row is not None and not failed
+        can["restart_agent"] = can["close_agent"] = row is not None and not alive
         can["answer"] = asked is not None and bool(asked.options) and self.answering.whole
-        can["message"] = can["changes"] = can["interrupt"] = alive
+        can["compose"] = can["changes"] = can["interrupt"] = alive
         others = (other for other, _state in self.model.rows if row is None or other.agent_id != row.agent_id)
         can["next"] = any(other.agent.needs_attention for other in others)
         can["find"] = len(self.model.rows) > 1
@@ -354,7 +345,7 @@ class Board(PieceWidget, can_focus=True):
         if source is None:
             return
         if command in _ACTIONS:
-            source.perform(_ACTIONS[command])
+            source.perform(command)
         elif command == "find":
             self.find = ""
             self._draw()
@@ -368,7 +359,7 @@ class Board(PieceWidget, can_focus=True):
             if command == "answer":
                 self._answer(character)
             elif row.runs or command in (_ENDED_TOO if row.agent.failed is None else _FAILED_TOO):
-                source.perform(_AGENT_ACTIONS[command], row.agent_id)
+                source.perform(command, row.agent_id)
 
     def _answer(self, key: str) -> None:
         asked, source = self._asked, self.source
@@ -422,7 +413,7 @@ class Board(PieceWidget, can_focus=True):
         event.stop()
         self.model.pressed(self.clock())
         if kind == "agent" and name == self.model.chosen:
-            self._do("open")
+            self._do("focus_agent")
         elif kind == "agent":
             self.choose(name)
         elif kind == "answer":
