@@ -139,3 +139,24 @@ async def test_priority_5_passes_a_message_that_the_agent_did_not_take_into_its_
         parked = rig.session.tasks.get(ignored.id)
         assert parked.delivery is DeliveryState.HELD
         assert parked.reason.endswith("something urgent goes first")
+
+
+@pytest.mark.parametrize("draft", ["", "half"])
+async def test_what_waits_while_keys_are_sent_is_looked_at_again(tmp_path, draft):
+    """An interrupt, or an answer to a dialog, holds the user's keys; nothing else may happen after it."""
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+        if draft:
+            rig.type(draft)
+            await rig.draft(draft)
+        keyboard = rig.session.keyboard
+        async with rig.session.delivery.busy:
+            keyboard.hold()
+            task = rig.send("later")
+            await until(lambda: rig.session.tasks.get(task.id).delivery is DeliveryState.HELD, "it waits")
+            assert rig.session.tasks.get(task.id).reason == "something else is typed first"
+            keyboard.release()
+        if draft:
+            await until(lambda: rig.session.tasks.get(task.id).reason == Reason.DRAFT, "the true reason")
+        else:
+            await rig.done(task)

@@ -8,7 +8,7 @@ import pytest
 
 from synapse_tui.agents import console
 from synapse_tui.agents.console import TerminalActivity
-from synapse_tui.agents.delivery.deliverer import Admission
+from synapse_tui.agents.delivery.deliverer import Admission, Busy
 from synapse_tui.agents.delivery.gate import Hold, why_held
 from synapse_tui.agents.delivery.typist import BUSY, FETCHES, TAKES, Pace
 from synapse_tui.agents.keyboard import QUIET_BLIND
@@ -320,3 +320,11 @@ async def test_a_look_that_takes_long_does_not_add_to_the_rest(machine, activity
     machine.now += 0.02
     machine.looks_take = 0.05
     assert activity.rested() == pytest.approx(0.02)
+
+
+async def test_what_messages_wait_for_is_looked_at_again_when_keys_were_sent():
+    woken: list[bool] = []
+    busy = Busy(lambda: woken.append(True))
+    async with busy:
+        assert not woken
+    assert woken

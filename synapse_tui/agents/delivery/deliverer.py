@@ -356,6 +356,20 @@ class Settlement:
 
 SETTLE = 0.1  # maximum seconds for the agent to finish its work before a message is typed
 NOT_STARTED = "the agent has not started yet"
+
+
+class Busy(asyncio.Lock):
+    """Held while keys are sent to the agent; when it is free, what messages wait for is looked at again."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        super().__init__()
+        self._wake = wake
+
+    def release(self) -> None:
+        super().release()
+        self._wake()
+
+
 INTERRUPTS = "interrupts it first"
 DENIES = "denies its open dialog first"
 
@@ -384,8 +398,7 @@ class Delivery:
         self._typist = Typist(view, keyboard, profile)
         self._interrupter = Interrupter(view, keyboard, profile)
         self._answerer = Answerer(view, keyboard, turns.on_denied)
-        self.busy = asyncio.Lock()
-        """Held while keys are sent to the agent."""
+        self.busy = Busy(view.wake)
         self._task: asyncio.Task[None] | None = None
         self._admission = Admission(view, keyboard, profile, tasks=tasks, outbox=outbox, turns=turns)
         self._settlement = Settlement(

@@ -211,7 +211,7 @@ def _by_user(view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> Hold 
 def _on_the_way(view: AgentTerminal, keyboard: Keyboard) -> Hold:
     since = keyboard.offered_since
     if since is None:
-        return Hold(Reason.TYPING)
+        return Hold(Reason.TYPING if keyboard.held else Reason.TYPED_FIRST)
     left = since + READS - view.now()
     return (
         Hold(Reason.UNREAD, READS_AGAIN)
