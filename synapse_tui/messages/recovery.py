@@ -69,7 +69,7 @@ def kept_text(count: int, agents: int = 1) -> str:
     if not count:
         return ""
     if count == 1:
-        return "1 message waits; it is kept until the agent is opened again"
+        return f"{count} message waits; it is kept until the agent is opened again"
     if agents > 1:
         return f"{count} messages wait; they are kept until their agents are opened again"
     return f"{count} messages wait; they are kept until the agent is opened again"

@@ -279,7 +279,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "list",
                 [],
                 "Agents",
-                "If you name no agents, open {}",
+                "If you name no agents, open {none=your choice}",
                 "Agents to open when none are named, each as PROFILE[:NAME][@DIR].",
             ),
             Setting(

@@ -59,6 +59,7 @@ class StatusBar(SegmentBar):
     progress: reactive[str] = reactive("")  # startup progress, if any
     shrunk_by: reactive[str] = reactive("")  # the terminal whose size the others follow
     beside: reactive[bool] = reactive(False)  # whether the sidebar has the focus, from where its key leads on
+    covered: reactive[bool] = reactive(False)  # whether a dialog has the keys
     arranging: reactive[bool] = reactive(False)  # whether keys arrange the panes
     scrolling: reactive[Sequence[Hint]] = reactive(())  # the keys of scroll mode, if the active pane is in it
 
@@ -116,6 +117,8 @@ class StatusBar(SegmentBar):
         label = [*self.shrunk_pieces(), *self._calls(width)]
         right = [*self.notice_pieces(self._notice_room(width, label)), *label]
         room = width - width_of(right)
+        if self.covered:
+            return [], right
         if self.arranging:
             return self._arranging(room), right
         if self.scrolling:

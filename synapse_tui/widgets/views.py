@@ -242,6 +242,15 @@ def _held(session: AgentSession) -> list[Task]:
     return [task for task in session.tasks.unfinished() if task.delivery is DeliveryState.HELD]
 
 
+def _held_reason(held: Sequence[Task]) -> str:
+    """Return why the first message waits, and whether others wait for something else than for it."""
+    if not held:
+        return ""
+    reason = tr(one_line(held[0].reason))
+    others = any(task.reason not in (held[0].reason, Reason.BEHIND) for task in held)
+    return tr(f"{reason}, among other reasons") if others else reason
+
+
 def _view(
     session: AgentSession,
     number: int,
@@ -277,7 +286,7 @@ def _view(
         cwd=session.cwd,
         port=session.port,
         held=len(held),
-        held_reason=tr(one_line(held[0].reason)) if held else "",
+        held_reason=_held_reason(held),
         held_task=held[0].id if held else "",
         held_seconds=(now - min(unparked)).total_seconds() if now is not None and unparked else 0.0,
         unread=len(unread),

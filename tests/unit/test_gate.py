@@ -83,6 +83,8 @@ def test_typing_holds_for_a_moment(agent):
 
 def test_keys_that_are_held_back_hold(agent):
     agent.keyboard.hold()
+    assert reason(agent) == "something else is typed first"
+    agent.keyboard.press(b"x")
     assert reason(agent) == "you are typing"
 
 

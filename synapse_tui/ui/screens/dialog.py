@@ -157,6 +157,7 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
         """The dialog now accepts keys."""
 
     busy: bool = False
+    _refused: tuple[object, ...] | None = None  # what its fields held when it showed an error
     ready: bool = False  # whether it accepts keys; earlier ones are queued for it
     _ready_timer: Timer | None = None
 
@@ -263,6 +264,21 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
         text = describe(error) if isinstance(error, Exception) else tr(error)
         label.update(Content(text))
         label.set_class(bool(text), "-shown")
+        self._refused = self._field_values() if text else None
+
+    def _field_values(self) -> tuple[object, ...]:
+        """Return what its fields hold."""
+        texts = [field.text for field in self.query(TextArea)]
+        choices = [field.highlighted for field in self.query(OptionList)]
+        return (*(field.value for field in self.query(Input)), *texts, *choices)
+
+    @on(Input.Changed)
+    @on(TextArea.Changed)
+    @on(OptionList.OptionHighlighted)
+    def _field_changed(self) -> None:
+        """Take an error away once what it was about is changed."""
+        if self._refused is not None and self._refused != self._field_values():
+            self.show_error("")
 
     def attempt(self, work: Callable[[], Awaitable[Result]]) -> None:
         """Run something slow, then close with its result, or stay open and show the error.
