@@ -193,7 +193,8 @@ class StatusBar(SegmentBar):
         way = self.keymap.way(action)
         text = shorten(text, max(24, width // 2 - cell_len(way) - len(tail) - 4)) + tail
         tip = self.keymap.find(action).title
-        return [Piece(f" {text} ", style, action, tip), Piece(f" {way} ", "bold $accent", action, tip)]
+        label = Piece(f" {text} ", style, action, tip)
+        return [label] if self.covered else [label, Piece(f" {way} ", "bold $accent", action, tip)]
 
 
 def fit_hints(leader: Sequence[Piece], keymap: Keymap, width: int, words: Mapping[str, str]) -> list[Piece]:

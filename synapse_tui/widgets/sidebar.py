@@ -229,6 +229,7 @@ class Sidebar(FaultTolerant, Vertical):
     listing: var[Listing] = var(Listing())
     peers: var[Sequence[Address]] = var(())
     externals: var[Sequence[ConversationModel]] = var(())
+    covered: var[bool] = var(False, init=False)  # whether a dialog has the keys
 
     def __init__(
         self,
@@ -421,7 +422,12 @@ class Sidebar(FaultTolerant, Vertical):
             keys.section = str(view.id) if view is not None else ""
             keys.shown = shown
 
+    def watch_covered(self) -> None:
+        self._show_keys()
+
     def _hints(self, view: OptionList | None) -> tuple[Sequence[Hint], Sequence[Hint]]:
+        if self.covered:
+            return (), ()
         if view is None:
             return [Hint(keys_of(self.app).way("sidebar"), "choose", "enter")], ()
         option = view.highlighted_option

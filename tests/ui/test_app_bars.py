@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from synapse_tui.core.events import TaskChanged
 from synapse_tui.core.model import AgentState, DeliveryState, ExitStatus
+from synapse_tui.ui.app import SynapseApp
 from synapse_tui.widgets.bars import MIN_LABEL, MORE_LEFT, MORE_RIGHT, TabBar
 from synapse_tui.widgets.fit import distinct, pad, shorten, width_of
 from synapse_tui.widgets.text import last_words, one_line, printable, rewrapped
@@ -227,3 +228,21 @@ async def test_a_key_that_leads_on_says_where_to():
         await until(lambda: app.main.board_shown)
         await pilot.press("f6")
         await until(lambda: "F6 sidebar" in bottom(app))
+
+
+async def test_messages_that_wait_for_different_things_are_not_said_to_wait_for_one():
+    host = three_agents()
+    async with running(host, size=(140, 30)) as (app, _pilot):
+        for reason in ("from before the restart", "other messages go first"):
+            host.message(CODEX, "look", delivery=DeliveryState.HELD, reason=reason)
+        await until(lambda: found(app, CODEX).held == 2)
+        assert found(app, CODEX).held_reason == "from before the restart"
+        host.message(CODEX, "look", delivery=DeliveryState.HELD, reason="working")
+        await until(lambda: found(app, CODEX).held == 3)
+        assert found(app, CODEX).held_reason == "from before the restart, among other reasons"
+
+
+def found(app: SynapseApp, agent_id: str) -> AgentView:
+    agent: AgentView | None = app.main.find(agent_id)
+    assert agent is not None
+    return agent

@@ -5,6 +5,7 @@ from textual import events
 from textual.keys import _character_to_key
 from textual.widgets import Static, TextArea
 
+from synapse_tui.core.content import Artifact
 from synapse_tui.core.errors import TakesNoMessages
 from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState, TaskState
 from synapse_tui.ui.app import SynapseApp
@@ -332,3 +333,41 @@ async def test_what_a_receiver_will_do_holds_for_errors_and_in_a_turn():
         assert words(app, "#outlook") == said
         await pilot.press("tab", "4")
         assert words(app, "#outlook").startswith("alice takes it in this turn if it can")
+
+
+async def test_an_interrupt_of_an_agent_at_rest_is_a_message():
+    host = three_agents()
+    host.agents[CODEX].become(AgentState.READY)
+    async with running(host) as (app, pilot):
+        await pilot.press("f2", *"cod", "enter", "tab", "5")
+        assert words(app, "#outlook") == "codex takes it now"
+
+
+async def test_what_was_canceled_was_not_answered():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("f2", *"ali", "tab", *"which tests", "enter")
+        await until(lambda: at_main(app))
+        sent = host.tasks[-1]
+        answer = Artifact("so far")
+        host.change(sent.id, delivery=DeliveryState.CANCELED, state=TaskState.CANCELED, artifacts=(answer,))
+        await pilot.press("f2")
+        await until(lambda: "canceled" in words(app, "#last"))
+        assert "answered" not in words(app, "#last")
+
+
+async def test_an_error_goes_when_what_it_is_about_is_changed():
+    async with running(three_agents()) as (app, pilot):
+        await pilot.press("f2", *"ali", "tab", "enter")
+        await until(lambda: "the message is empty" in text_of(app))
+        await pilot.press(*"now")
+        await until(lambda: "the message is empty" not in text_of(app))
+
+
+async def test_below_a_dialog_no_keys_are_offered():
+    async with running(three_agents()) as (app, pilot):
+        await until(lambda: "F8 interrupt" in text_of(app).splitlines()[-1])
+        app.perform("explain_state")
+        await until(lambda: "F8" not in text_of(app).splitlines()[-1])
+        await pilot.press("escape")
+        await until(lambda: "F8 interrupt" in text_of(app).splitlines()[-1])

@@ -134,10 +134,10 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         return PLACES["arrange"] if self.status_bar.arranging else None
 
     def on_screen_suspend(self) -> None:
-        self.covered = self.status_bar.covered = True
+        self.covered = self.status_bar.covered = self.sidebar.covered = True
 
     def on_screen_resume(self) -> None:
-        self.covered = self.status_bar.covered = False
+        self.covered = self.status_bar.covered = self.sidebar.covered = False
         self.settle()
         self.show_agents()  # what was covered is looked at again
         self.post_message(self.Resumed())
