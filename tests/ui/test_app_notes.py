@@ -195,3 +195,16 @@ async def test_a_toast_about_a_dialog_ends_with_it(monkeypatch):
         await until(lambda: "close the dialog first" in text_of(app))
         await pilot.press("escape")
         await until(lambda: not app._notifications)
+
+
+async def test_what_becomes_of_a_message_is_said_under_the_new_name():
+    host = three_agents()
+    async with running(host) as (app, _pilot):
+        receipts = await host.send("codex", "look", sender=CLAUDE)
+        app.messages.follow(CLAUDE, receipts)
+        host.change(receipts[0].task_id, delivery=DeliveryState.HELD, reason="you have a draft")
+        pane = app.main.deck.pane(CLAUDE)
+        assert pane is not None
+        await until(lambda: pane.delivery is not None and "codex: held" in pane.delivery.text)
+        host.rename(CODEX, "zoe")
+        await until(lambda: pane.delivery is not None and "zoe: held" in pane.delivery.text)

@@ -123,6 +123,7 @@ class EventReader:
     def _renamed(self, event: AgentRenamed) -> Pending:
         self._messages.send_kept()
         self._main.show_agents()
+        self._messages.agent_renamed()
         self._answers.agent_renamed(event.agent_id)
         self._main.show_tasks()
         return None

@@ -437,6 +437,14 @@ class MessageActions:
         released = session.control.release_all() if session is not None else []
         self._app.notice(f"{plural(len(released), 'message')} to {self._app.label(agent_id)} released")
 
+    def agent_renamed(self) -> None:
+        """Say what becomes of messages that are shown under the names that agents have now."""
+        for agent_id in self._sent:
+            pane = self._main.deck.pane(agent_id)
+            shown = pane.delivery if pane is not None else None
+            if shown is not None and shown.mark not in (SENDING, KEPT, FAILED):
+                self._show_delivery(agent_id)
+
     def agent_removed(self, agent_id: str) -> None:
         self._questions.drop_needless()
         self._asked.discard(agent_id)  # the next agent with this id may be another program
