@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
-from synapse_tui.core.model import OutboxEntry, Parked, Task
+from synapse_tui.core.model import DeliveryState, OutboxEntry, Parked, Task
 from synapse_tui.system.dataclass import dataclass
 
 MAX_PUSHES = 5_000
@@ -286,7 +286,10 @@ class Record:
 
     def of(self, task: Task) -> Record:
         """Return the record of its task after a change."""
-        return dataclasses.replace(self, task=task, finished_at=task.updated_at if task.state.final else None)
+        now = task.entered or task.updated_at
+        submitted = self.submitted_at or (now if task.delivery is DeliveryState.SUBMITTED else None)
+        finished = task.updated_at if task.state.final else None
+        return dataclasses.replace(self, task=task, submitted_at=submitted, finished_at=finished)
 
 
 class NamesThen:

@@ -337,3 +337,18 @@ async def test_a_task_is_sent_again_to_the_same_agent_or_another() -> None:
         await until(lambda: isinstance(app.screen, Composer))
         await pilot.press(*"alice", "enter", "enter")
         await until(lambda: ("send", "alice", "to one that is gone", "", 3) in host.calls)
+
+
+def test_the_time_of_a_message_is_when_the_agent_took_it() -> None:
+    host = three_agents()
+    host.history.put("look")
+    read = dataclasses.replace(host.history.records[-1], submitted_at=None, finished_at=None)
+    later = read.task.created_at + timedelta(seconds=5)
+    taken = read.of(
+        dataclasses.replace(
+            read.task, delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING, updated_at=later
+        )
+    )
+    assert (taken.submitted_at, taken.finished_at) == (later, None)
+    more = dataclasses.replace(taken.task, updated_at=later + timedelta(seconds=5))
+    assert taken.of(more).submitted_at == later
