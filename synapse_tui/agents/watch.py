@@ -283,16 +283,15 @@ class Watch:
                 self.note(f"needs you: {hold}")
 
     def _due(self) -> Decision:
+        least = min(WORKED, self.order.every)
         if self.sent and not self._since.judged:
             self._since.judged = True
-            helped = self._since.asked or self._since.worked >= min(WORKED, self.order.every)
+            helped = self._since.asked or self._since.worked >= least
             self.helped += helped
             self.in_vain = 0 if helped else self.in_vain + 1
         if self.in_vain >= IN_VAIN:
-            least = seconds_text(min(WORKED, self.order.every))
-            return Decision(
-                Do.GIVE_UP, reason=f"it worked less than {least} after each of the last {IN_VAIN} nudges"
-            )
+            reason = f"it worked less than {seconds_text(least)} after each of the last {IN_VAIN} nudges"
+            return Decision(Do.GIVE_UP, reason=reason)
         if self.sent >= self.order.times:
             return Decision(Do.GIVE_UP, reason=f"it was not done after {nudges_text(self.sent)}")
         return Decision(Do.NUDGE)

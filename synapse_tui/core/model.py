@@ -192,6 +192,11 @@ class Task:
         return self.sender == SYSTEM and self.metadata.get("kind") == INSTRUCTIONS
 
     @property
+    def answered(self) -> bool:
+        """Whether it was completed with an answer; what was canceled may have one, too."""
+        return self.state is TaskState.COMPLETED and bool(self.answer)
+
+    @property
     def answer(self) -> str:
         """The agent's explicit reply if it gave one, else everything its turn wrote."""
         texts = [artifact_words(artifact) for artifact in self.artifacts]

@@ -286,10 +286,11 @@ class Record:
 
     def of(self, task: Task) -> Record:
         """Return the record of its task after a change."""
-        now = task.entered or task.updated_at
-        submitted = self.submitted_at or (now if task.delivery is DeliveryState.SUBMITTED else None)
+        taken = task.entered_at if task.delivery is DeliveryState.SUBMITTED else None
         finished = task.updated_at if task.state.final else None
-        return dataclasses.replace(self, task=task, submitted_at=submitted, finished_at=finished)
+        return dataclasses.replace(
+            self, task=task, submitted_at=self.submitted_at or taken, finished_at=finished
+        )
 
 
 class NamesThen:

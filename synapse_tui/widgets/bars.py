@@ -88,7 +88,7 @@ class StatusBar(SegmentBar):
             self._clear()
 
     def forget(self) -> None:
-        """End a notice about what somebody has just done."""
+        """End a notice about what was just done."""
         if self._still is None:
             self._clear()
 

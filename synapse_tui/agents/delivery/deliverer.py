@@ -356,6 +356,8 @@ class Settlement:
 
 SETTLE = 0.1  # maximum seconds for the agent to finish its work before a message is typed
 NOT_STARTED = "the agent has not started yet"
+INTERRUPTS = "interrupts it first"
+DENIES = "denies its open dialog first"
 
 
 class Busy(asyncio.Lock):
@@ -368,10 +370,6 @@ class Busy(asyncio.Lock):
     def release(self) -> None:
         super().release()
         self._wake()
-
-
-INTERRUPTS = "interrupts it first"
-DENIES = "denies its open dialog first"
 
 
 class Delivery:

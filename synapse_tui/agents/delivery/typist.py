@@ -356,6 +356,7 @@ class Typist(Composing):
             await self._type_unless_asked(encode_paste(text, self._view.modes), limit)
         else:
             chunk = submit.chunk or len(text)
+            # Without bracketed paste a line feed may submit, and a tab may complete.
             flat = (
                 " ".join(text.split("\n")).replace("\t", " ")
                 if not self._view.modes.bracketed_paste

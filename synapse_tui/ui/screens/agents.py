@@ -198,7 +198,6 @@ class AgentActions:
     def action_interrupt_all(self) -> None:
         busy = self._busy()
         count, asking = len(busy), sum(agent.asks for agent in busy)
-        names = [agent.agent_id for agent in busy]
         now = self.clock()
         if not count:
             self._app.notice("no agent is working", "warning", still=lambda: not self._busy())
@@ -207,6 +206,7 @@ class AgentActions:
             self._app.spawn(self._interrupt(count))
         else:
             self._interrupt_all_until = now + CONFIRM_SECONDS
+            names = [agent.agent_id for agent in busy]
             key = self._app.keymap.way("interrupt_all")
             asked = tr(f"press {key} again to interrupt {plural(count, 'agent')}")
             denied = tr(f"; {plural(asking, 'open question')} will be denied") if asking else ""
@@ -505,7 +505,7 @@ class WatchView(Dialog[str]):
     def show_news(self) -> None:
         self.query_one("#watch", Static).update(self._text())
         self.query_one("#stop", Button).display = self._watcher.on
-        self._subtitle(self.SUBTITLE if self._watcher.on else "↑↓ scroll · Esc closes")
+        self._subtitle(self.SUBTITLE if self._watcher.on else Report.SUBTITLE)
 
     def action_stop(self) -> None:
         if self._watcher.on:

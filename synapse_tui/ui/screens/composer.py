@@ -21,7 +21,7 @@ from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
 from synapse_tui.core.errors import InvalidValue
-from synapse_tui.core.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY, AgentState, TaskState
+from synapse_tui.core.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY, AgentState
 from synapse_tui.core.wording import since
 from synapse_tui.settings.actions import PLACES, Place
 from synapse_tui.system.dataclass import dataclass
@@ -737,7 +737,7 @@ def last_lines(tasks: Sequence[Task], labels: Mapping[str, str], width: int, now
     rows = []
     for number, task in enumerate(tasks):
         mark = delivery_mark(task)
-        word = tr("answered") if task.answer and task.state is TaskState.COMPLETED else mark.word
+        word = tr("answered") if task.answered else mark.word
         why = f": {tr(one_line(task.reason))}" if task.reason and not task.state.final else ""
         name = shorten(one_line(labels.get(task.target, task.target)), NAME, "middle")
         status = f"  {shorten(word + why, width // 3)} {since((now - task.updated_at).total_seconds())}"

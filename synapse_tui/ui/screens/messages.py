@@ -580,8 +580,8 @@ def progress_rows(sent: Sequence[MessageProgress], width: int, now: datetime) ->
     for progress in sent:
         answer = one_line(answer_words(progress.task)) if progress.task is not None else ""
         head = f" {progress.mark.glyph} {pad(progress.name, NAME_CELLS)} "
-        done = progress.task is not None and progress.task.state is TaskState.COMPLETED
-        word = tr("answered") if answer and done else progress.mark.word
+        answered = progress.task is not None and progress.task.answered
+        word = tr("answered") if answered else progress.mark.word
         tail = f"{word}  {moment(progress.task.updated_at, now)}" if progress.task is not None else word
         below = f"↳ {answer}" if answer else tr(one_line(progress.reason))
         yield (
