@@ -123,8 +123,6 @@ def show_command(*, task: str, as_json: bool) -> None:
     Examples:
       synapse history show 25ea4569
     """
-    from synapse_tui.messages.records import NamesThen
-
     with _archive() as archive:
         record, steps = archive.find(task)
     if as_json:
@@ -141,7 +139,7 @@ def show_command(*, task: str, as_json: bool) -> None:
         return
     found = record.task
     how = standing_words(standing(found.state, found.delivery))
-    names = NamesThen([record], Caller.of().names()).of(record)
+    names = record.names(Caller.of().names())
     sender, target = (called(each, names) for each in (found.sender.sender_id, found.target))
     note(f"synapse: task {found.id}: {sender} to {target}, {how}")
     now = datetime.now(UTC)
@@ -268,7 +266,6 @@ def cleanup_command(*, days: int | None, dry_run: bool, yes: bool, as_json: bool
 
 def _list(query: str, limit: int, *, as_json: bool, filters: dict[str, Any]) -> None:
     from synapse_tui.messages.quick import listed_tasks
-    from synapse_tui.messages.records import NamesThen
 
     wanted = _wanted(filters, query, limit)
     place = _location()
@@ -281,8 +278,8 @@ def _list(query: str, limit: int, *, as_json: bool, filters: dict[str, Any]) -> 
     elif records:
         now = datetime.now(UTC)
         heads = ("TASK", "TIME", "FROM", "TO", "STATUS", "TEXT")
-        names = NamesThen(records, Caller.of().names())
-        rows = [_row(record, now, names.of(record)) for record in records]
+        names = Caller.of().names()
+        rows = [_row(record, now, record.names(names)) for record in records]
         show_table(heads, rows, shrinking=("FROM", "TO", "TEXT"))
     else:
         note("synapse: no tasks found" + ("" if filters["everywhere"] else "; --all searches all projects"))

@@ -244,6 +244,8 @@ class HistoryKeeper:
         """Awaited before messages are delivered to an agent, by its id."""
         self.before_report: Callable[[], Awaitable[object]] = lambda: asyncio.sleep(0)
         """Awaited before messages of closed agents are reported."""
+        self.name_of: Callable[[str], str | None] = lambda _agent_id: None
+        """What an agent is called, by its id: empty without a name, None if it is unknown."""
         self._folder = str(project)
         self._project = naming_of(location).project(self._folder)
         """The project's name in the database."""
@@ -324,7 +326,7 @@ class HistoryKeeper:
             self._keep(loop.create_task(self._tidy_daily(), name="tidy-history"))
 
     def journal(self, agent_id: str, agent_type: str) -> AgentJournal:
-        journal = AgentJournal(self._history, AgentKey(self._project, agent_id, agent_type))
+        journal = AgentJournal(self._history, AgentKey(self._project, agent_id, agent_type), self.name_of)
         self._journals[agent_id] = journal
         return journal
 

@@ -337,6 +337,7 @@ class Host:
         )
         self._servers.ready = self._served
         self._router = Router(self._agents, self._peers, self._servers, self.externals, project)
+        self.history.name_of = self._router.name_of
         self._spools = Spools(
             project,
             home=paths.home,

@@ -78,6 +78,13 @@ class Router:
         ]
         return [*own, *peers, *self._externals.addresses()]
 
+    def name_of(self, agent_id: str) -> str | None:
+        """Return what an agent is called in this project: empty without a name, None if it is unknown."""
+        found = next((each for each in self.addresses() if each.agent_id == agent_id), None)
+        if found is None:
+            return None
+        return found.name if found.local else ""
+
     def resolve(self, address: str, *, sender: str = "") -> list[Address]:
         """Resolve an address; only `all` gives several agents.
 

@@ -222,4 +222,6 @@ class Archive:
         task, project = task_of(row), self._naming.folder(row.project)
         if not self._naming.is_here(row.project):  # the id belongs to another agent here
             task = replace(task, target=f"{task.target}@{row.project.partition(':')[0]}")
-        return Record(task, row.agent_type, project, row.submitted_at, row.finished_at, row.called)
+        return Record(
+            task, row.agent_type, project, row.submitted_at, row.finished_at, row.called, row.peer_name
+        )

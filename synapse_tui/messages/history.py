@@ -339,9 +339,13 @@ READING = "the history is being read"
 class AgentJournal(Journal):
     """The part of the history for one session of an agent."""
 
-    def __init__(self, history: History, key: AgentKey) -> None:
+    def __init__(
+        self, history: History, key: AgentKey, name_of: Callable[[str], str | None] = lambda _agent_id: None
+    ) -> None:
         self._history = history
         self._key = key
+        self._name_of = name_of
+        """What another agent is called, by its id: empty without a name, None if it is unknown."""
         self._session = ""
         self.called: str | None = None
         """Name of the agent, empty without one; None until it is known."""
@@ -375,6 +379,7 @@ class AgentJournal(Journal):
                 self._session,
                 self._history.keeps,
                 self.called,
+                self._name_of(task.target if task.outgoing else task.sender.sender_id),
                 self.command,
             ),
             Change(task.id, task.updated_at, task.state.value, task.delivery.value, why),

@@ -203,6 +203,7 @@ def _record(row: sqlite3.Row) -> Record:
         found.submitted_at,
         found.finished_at,
         found.called,
+        found.peer_name,
     )
 
 

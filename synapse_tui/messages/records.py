@@ -123,6 +123,7 @@ class SavedTask:
     session: str = ""  # context id of the receiving session; empty for that of the task
     kept: bool | None = None  # whether it is retained after its end; None for unchanged
     called: str | None = None  # name of the agent, empty without one; None for unchanged
+    peer_name: str | None = None  # name of the agent at the other end when the task was made
     command: str = ""  # that opens the agent again; empty for unchanged
 
 
@@ -276,8 +277,8 @@ class Record:
     project: str
     submitted_at: datetime | None  # when it was given to the agent
     finished_at: datetime | None  # None while it is open
-    # name of the agent that it belongs to, when it was written: empty without one, None if not recorded
-    called: str | None = None
+    called: str | None = None  # name of its agent then, empty without one; None if not recorded
+    peer_name: str | None = None  # name of the agent at the other end, likewise
 
     @property
     def owner(self) -> str:
@@ -292,37 +293,21 @@ class Record:
             self, task=task, submitted_at=self.submitted_at or taken, finished_at=finished
         )
 
+    def names(self, now: Mapping[str, str]) -> dict[str, str]:
+        """Return what its sender and receiver were called, by id, which may be another agent's by now.
 
-class NamesThen:
-    """What agents were called when their tasks were made: the id of a closed one may be another's by now.
-
-    Args:
-        records: Tasks that say what their agents were called.
-        names: What agents are called now, by id.
-    """
-
-    def __init__(self, records: Iterable[Record], names: Mapping[str, str]) -> None:
-        self._names = names
-        self._called: dict[str, list[tuple[datetime, str]]] = {}
-        for record in records:
-            if record.called is not None:
-                called = record.task.created_at, _at_home(record.called, record.owner)
-                self._called.setdefault(record.owner, []).append(called)
-
-    def of(self, record: Record) -> dict[str, str]:
-        """Return the names of a task's sender and receiver by id, as far as they have any."""
-        task = record.task
-        found = {each: self._name(each, task.created_at) for each in (task.sender.sender_id, task.target)}
-        return {each: name for each, name in found.items() if name}
-
-    def _name(self, agent_id: str, at: datetime) -> str:
-        called = self._called.get(agent_id, ())
-        now = self._names.get(agent_id, "")
-        if now and all(at > made for made, _name in called):
-            return now
-        name = min(called, key=lambda each: abs(each[0] - at), default=(at, now))[1]
-        unnamed = agent_id.startswith(f"synapse-{now}-")  # called by its type, also now
-        return now if not name and unnamed else name
+        Args:
+            now: What agents are called now, by id, for names that are not recorded.
+        """
+        sender, target = self.task.sender.sender_id, self.task.target
+        ends = (sender, target) if self.task.outgoing else (target, sender)
+        found = {}
+        for agent_id, recorded in zip(ends, (self.called, self.peer_name), strict=True):
+            current = now.get(agent_id, "")
+            # an agent without a name is called by its type
+            unnamed = not recorded and agent_id.startswith(f"synapse-{current}-")
+            found[agent_id] = current if recorded is None or unnamed else _at_home(recorded, agent_id)
+        return {agent_id: name for agent_id, name in found.items() if name}
 
 
 def _at_home(name: str, agent_id: str) -> str:

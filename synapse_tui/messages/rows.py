@@ -45,6 +45,7 @@ def new_task(snapshot: SavedTask, owner: str) -> dict[str, Any]:
         "submitted_at": None,
         "kept": True,
         "called": None,
+        "peer_name": None if snapshot.peer_name is None else sound(snapshot.peer_name),
         "command": "",
         **task_fields(snapshot, owner),
     }

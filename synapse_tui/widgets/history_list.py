@@ -19,7 +19,7 @@ from textual.style import Style
 
 from synapse_tui.core.model import Task
 from synapse_tui.core.wording import moment
-from synapse_tui.messages.records import NamesThen, Record
+from synapse_tui.messages.records import Record
 from synapse_tui.messages.search import folded
 from synapse_tui.system.dataclass import dataclass
 
@@ -153,7 +153,6 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
         self.note = ""  # shown if the list is empty
         self._marked = 0
         self._labels: Mapping[str, str] = {}
-        self._names: NamesThen | None = None  # None until they are needed for the rows of now
         self._terms: Sequence[str] = ()
         self._projects = False
         self._drawn: dict[tuple[int, bool], tuple[Strip, Strip]] = {}
@@ -166,11 +165,6 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
     def describe(self, labels: Mapping[str, str], terms: Sequence[str], *, projects: bool) -> None:
         self._labels, self._terms, self._projects = labels, terms, projects
         self._redraw()
-
-    def names(self) -> NamesThen:
-        if self._names is None:
-            self._names = NamesThen(self.rows, self._labels)
-        return self._names
 
     # Content
 
@@ -211,13 +205,11 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
 
     def _measure(self) -> None:
         self._drawn.clear()
-        self._names = None
         self.virtual_size = Size(self.scrollable_content_region.width, ROW * len(self.rows))
         self.refresh()
 
     def _redraw(self) -> None:
         self._drawn.clear()
-        self._names = None
         self.refresh()
 
     # Marking
@@ -316,7 +308,7 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
         tail = f"{mark.word}  {moment(since, self.now())} "
         project = f"  {one_line(Path(record.project).name)}" if self._projects else ""
         room = max(2 * _LEAST, width - 7 - cell_len(tail))
-        labels = self.names().of(record)
+        labels = record.names(self._labels)
         sender = shorten(party(task.sender.sender_id, labels), max(_LEAST, room // 2 - 1))
         sender += "" if task.sender.verified else "?"
         target = shorten(party(task.target, labels), max(_LEAST, room - cell_len(sender) - 1))

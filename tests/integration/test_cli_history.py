@@ -28,12 +28,13 @@ async def told(
     project: str = "",
     called: str | None = None,
     sender: Sender = SENDER,
+    sender_name: str | None = None,
 ) -> list[str]:
     """Messages to Claude with their answers, as a host writes them; their ids."""
     path = shell.home / ".synapse/history.db"
     history = History(path, owner="1:1", alive=lambda _: True)
     key = AgentKey(project or str(shell.folder), "synapse-claude-8100", "claude")
-    journal = AgentJournal(history, key)
+    journal = AgentJournal(history, key, lambda _agent_id: sender_name)
     journal.called = called
     book = TaskStore(key.agent_id, "context", EventBus(), journal=journal)
     outbox = Outbox(book)
@@ -81,11 +82,12 @@ async def test_tasks_are_listed_searched_and_shown(shell: Shell) -> None:
 async def test_ended_agents_are_listed_by_the_names_they_had(shell: Shell) -> None:
     """One after another had the same id."""
     for called in ("alice", "", "carol", None):
-        await told(shell, (f"to {called}", "done"), called=called)
+        await told(shell, (f"to {called}", "done"), called=called, sender_name=called and f"{called}'s")
     for words in (("list",), ("search", "to")):  # of the quick reader and of the whole one
         listed = await shell.run("history", *words)
-        receivers = [line.split()[3] for line in listed.out.splitlines()[1:]]
-        assert receivers == ["carol", "carol", "synapse-claude-8100", "alice"], listed.out
+        ways = [line.split()[2:4] for line in listed.out.splitlines()[1:]]
+        unnamed = ["synapse-codex-8120", "synapse-claude-8100"]
+        assert ways == [unnamed, ["carol's", "carol"], unnamed, ["alice's", "alice"]], listed.out
 
 
 async def test_the_person_is_called_you(shell: Shell) -> None:

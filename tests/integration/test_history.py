@@ -298,3 +298,22 @@ async def test_another_agent_does_not_get_them(tmp_path, monkeypatch):
         told = f"2 from before wait for synapse-dummy-{port}: open it again with {again}"
         await until(lambda: any(getattr(event, "text", "") == told for event in heard), "the notice")
         assert rows(host, "SELECT agent_name, count(*) FROM outbox") == [(f"synapse-dummy-{port}", 2)]
+
+
+async def test_the_history_has_the_names_that_agents_had_though_others_have_their_ids(tmp_path):
+    async with one_agent(tmp_path) as (host, bob, _):
+        alice = await host.open(AgentSpec("dummy", name="alice"), columns=80, lines=24)
+        host.rename(bob.agent_id, "bob")
+        await until(lambda: bob.report.state is AgentState.READY)
+        await host.send("bob", "hello", sender=alice.agent_id)
+        await until(lambda: rows(host, "SELECT count(*) FROM tasks WHERE status = 'completed'") == [(1,)])
+        host.rename(alice.agent_id, "erin")
+        host.rename(bob.agent_id, "frank")
+        await host.send("frank", "hello again", sender=alice.agent_id)
+        await until(lambda: rows(host, "SELECT count(*) FROM tasks WHERE status = 'completed'") == [(2,)])
+        page = await host.history.reader.page(TaskQuery(project=str(tmp_path / "project")))
+        names = [record.names({alice.agent_id: "gina"}) for record in page.items]
+        assert [(found[alice.agent_id], found[bob.agent_id]) for found in names] == [
+            ("erin", "frank"),
+            ("alice", "bob"),
+        ]

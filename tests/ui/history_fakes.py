@@ -75,6 +75,7 @@ class FakeHistory:
         minutes: float = 1,
         project: str = "",
         called: str | None = None,
+        peer_name: str | None = None,
         **fields: object,
     ) -> Task:
         """A task that was made so many minutes after the one before, the first a day ago."""
@@ -99,7 +100,8 @@ class FakeHistory:
         task = dataclasses.replace(task, **fields)  # type: ignore[arg-type]
         given = made + timedelta(seconds=4)
         kind = to.removeprefix("synapse-").rpartition("-")[0]
-        self.records.append(Record(task, kind, project or self.project, given, ended, called))
+        record = Record(task, kind, project or self.project, given, ended, called, peer_name)
+        self.records.append(record)
         return task
 
 

@@ -83,9 +83,9 @@ async def test_an_agent_that_was_closed_has_its_name_though_another_has_its_id()
     host = three_agents()
     history = host.history
     history.put("for the one before", to=CODEX, called="erin", minutes=0)
-    history.put("from it", sender=Sender(CODEX, "codex", "", verified=True), called="", minutes=0)
+    history.put("from it", sender=Sender(CODEX, "codex", "", verified=True), peer_name="erin", minutes=0)
     history.put("for the one of now", to=CODEX, called="")
-    history.put("by the one of now", sender=Sender(CODEX, "codex", "", verified=True), called="")
+    history.put("by the one of now", sender=Sender(CODEX, "codex", "", verified=True), peer_name="")
     async with shown(host) as (app, pilot, view):
         await until(lambda: len(view.rows) == 4)
         ways = re.findall(r"(\S+) → (\S+)", text_of(app))

@@ -192,6 +192,7 @@ STEPS: Sequence[Step] = (
     ),
     Additive(("ALTER TABLE tasks ADD COLUMN command VARCHAR NOT NULL DEFAULT ''",)),
     Additive(("ALTER TABLE push_configs ADD COLUMN local BOOLEAN",)),
+    Additive(("ALTER TABLE tasks ADD COLUMN peer_name VARCHAR",)),
 )
 """Statements of each step, in order; the version of a file is the number of steps taken."""
 
@@ -449,5 +450,6 @@ POSTGRES_STEPS: Sequence[Step] = (
     ),
     Additive(("ALTER TABLE tasks ADD COLUMN command text NOT NULL DEFAULT ''",)),
     Additive(("ALTER TABLE push_configs ADD COLUMN local boolean",)),
+    Additive(("ALTER TABLE tasks ADD COLUMN peer_name text",)),
 )
 """Statements of each step, in order; the version of a database is the number of steps taken."""

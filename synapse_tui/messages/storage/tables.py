@@ -87,9 +87,11 @@ class TaskRow(SQLModel, table=True):
     kept: bool = Field(default=True, sa_column_kwargs={"server_default": "1"})
     """Whether it stays in the history after its end, once replies and notifications are settled."""
     called: str | None = None
-    """Name of the receiving agent; empty without a name, None if not recorded."""
+    """Name of the agent that it belongs to; empty without a name, None if not recorded."""
     command: str = Field(default="", sa_column_kwargs={"server_default": ""})
     """Opens the receiving agent again, until the task ends; empty if not recorded."""
+    peer_name: str | None = None
+    """Name of the agent at the other end: its sender, or the receiver of an outgoing task; as `called`."""
 
 
 class ChangeRow(SQLModel, table=True):

@@ -299,7 +299,7 @@ class HistoryView(Dialog[None]):
                 no_text
                 if record is None
                 else partial(
-                    story_text, record, self._story, self._actions.now(), self.list.names().of(record)
+                    story_text, record, self._story, self._actions.now(), record.names(self._actions.labels())
                 )
             )
 
@@ -339,8 +339,8 @@ class HistoryView(Dialog[None]):
 
     def action_pick(self, name: str) -> None:
         labels = self._actions.labels()
-        names, rows = self.list.names(), [row for row in self.list.rows if row.task.target]
-        seen = {row.task.target: named(row.task.target, names.of(row)) for row in reversed(rows)}
+        rows = [row for row in reversed(self.list.rows) if row.task.target]
+        seen = {row.task.target: named(row.task.target, row.names(labels)) for row in rows}
         title, options = {
             "agent": (
                 tr("Receiver"),
