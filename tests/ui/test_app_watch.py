@@ -39,7 +39,7 @@ async def test_the_mark_follows_the_watch(monkeypatch):
     rung: list[bool] = []
     monkeypatch.setattr("synapse_tui.ui.app.SynapseApp.bell", lambda _app: rung.append(True))
     host = three_agents()
-    async with running(host, sidebar=True, size=(140, 40)) as (app, _pilot):
+    async with running(host, sidebar=True, size=(140, 40)) as (app, pilot):
         watcher = watched(host)
         await until(lambda: text_of(app).count("watched 0/5") == 2)
         watcher.watch.sent = 2
@@ -53,6 +53,11 @@ async def test_the_mark_follows_the_watch(monkeypatch):
         assert agent.needs_attention, "the person is led to it"
         assert agent.since == 50.0, "since then, not since the agent rests"
         assert not rung, "it is looked at"
+        app.perform("explain_state", CLAUDE)
+        await until(
+            lambda: "▲ needs you  for 25s" in text_of(app) and "state      ○ starting" in text_of(app)
+        )
+        await pilot.press("escape")
         codex = watched(host, CODEX)
         codex.end(WatchState.GAVE_UP, "gave up: it, too")
         await until(lambda: rung)

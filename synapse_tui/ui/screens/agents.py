@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
@@ -32,7 +32,7 @@ from synapse_tui.messages.recovery import kept_text
 from synapse_tui.system.language import name_list, tr
 from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.sidebar import short_path
-from synapse_tui.widgets.states import state_mark
+from synapse_tui.widgets.states import State, state_mark
 from synapse_tui.widgets.text import one_line, plural, printable
 from synapse_tui.widgets.views import AgentView, calling, in_words, sender_name
 
@@ -154,7 +154,13 @@ class AgentActions:
     def action_explain_state(self, agent_id: str = "") -> None:
         if found := self._find(agent_id):
             session, agent = found
-            text = explanation(session, self._app.today, self._app.labels)
+            text = explanation(
+                session,
+                lambda: self._main.find(agent.agent_id),
+                self._main.sidebar.clock,
+                self._app.today,
+                self._app.labels,
+            )
             self._app.ask(StateView(agent.agent_id, tr(f"{agent.label}: why this state"), text))
 
     def action_continue_agent(self, agent_id: str = "") -> None:
@@ -254,9 +260,13 @@ class StateView(Report):
 
 
 def explanation(
-    session: AgentSession, today: Callable[[], datetime], labels: Callable[[], Mapping[str, str]]
+    session: AgentSession,
+    view: Callable[[], AgentView | None],
+    clock: Callable[[], float],
+    today: Callable[[], datetime],
+    labels: Callable[[], Mapping[str, str]],
 ) -> Callable[[int], Content]:
-    """Return a renderer of the agent's current state with its reason, and its past states, newest first."""
+    """Return a renderer of what the agent's title shows and why, and of its past states, newest first."""
 
     def make(width: int) -> Content:
         found, now = session.explain(), today()
@@ -270,7 +280,9 @@ def explanation(
             ("folder", short_path(session.cwd)),
             ("address", f"@{session.agent_id}  {session.endpoint}"),
         ]
-        parts = [*_state(found, now, width), *_messages(found, labels(), width)]
+        agent = view()
+        shown = (agent.mark, clock() - agent.since) if agent is not None else None
+        parts = [*_state(found, shown, now, width), *_messages(found, labels(), width)]
         parts += [_row(name, value, width) for name, value in about]
         return Content.assemble(*parts, *_timeline(found, now, width)).rstrip()
 
@@ -287,13 +299,21 @@ def _watch(report: WatchReport) -> str:
     return f"{report.count}  {tr(printable(report.waits_for or last))}".rstrip()
 
 
-def _state(found: Explanation, now: datetime, width: int) -> list[Part]:
+def _state(found: Explanation, shown: tuple[State, float] | None, now: datetime, width: int) -> list[Part]:
     report = found.report
-    mark = state_mark(report.state)
+    own = state_mark(report.state)
     since = tr(f"  for {duration(found.seconds)}, since {moment(found.since, now)}\n")
+    first, its_own = (f"{own.glyph} {own.word}", f"bold ${own.colour}"), []
+    if shown is not None and shown[0].word != own.word:  # something else outranks it in the title
+        its_own = [_row("state", f"{own.glyph} {own.word}{since.rstrip()}", width)]
+        mark, seconds = shown
+        first = (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}")
+        began = now - timedelta(seconds=seconds)
+        since = tr(f"  for {duration(seconds)}, since {moment(began, now)}\n")
     return [
-        (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}"),
+        first,
         (since, "$muted"),
+        *its_own,
         _row("rule", report.rule, width),
         _row("matched", one_line(report.matched) or tr("nothing on the screen"), width),
         _row("detail", _detail(report) or tr("none"), width),
