@@ -84,7 +84,7 @@ async def test_the_last_message_of_a_pane():
     host = three_agents()
     async with running(host) as (app, pilot):
         await pilot.press(LEADER, "v")
-        assert app.main.status_bar.notice == "no message from this pane since it opened"
+        assert app.main.status_bar.notice == "no message was written in this pane since it opened"
         app.messages.send_mention(CLAUDE, "codex", "look", 3)
         await until(lambda: app.messages.sent_from(CLAUDE))
         await pilot.press(LEADER, "v")

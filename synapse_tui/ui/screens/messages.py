@@ -318,7 +318,7 @@ class MessageActions:
         elif sent:
             self._app.notice(sent[0].words)
         else:
-            self._app.notice("no message from this pane since it opened")
+            self._app.notice("no message was written in this pane since it opened")
 
     # Single messages
 
