@@ -9,7 +9,7 @@ import pytest
 from textual.events import Click, MouseUp
 
 from synapse_tui.core.errors import PortsExhausted
-from synapse_tui.core.model import DEMO_AGENTS, AgentSpec, AgentState, DeliveryState, TaskState
+from synapse_tui.core.model import DEMO_AGENTS, AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
 from synapse_tui.widgets.fit import Hint
 from synapse_tui.widgets.tour import TourKeys
 from tests.ui.app_kit import LEADER, running, text_of, until
@@ -140,7 +140,7 @@ async def test_space_alone_leads_through_the_tour(size):  # noqa: PLR0915 - it i
         await pilot.press("3")
         await until(lambda: bytes(bob.typed) == b"3")
         bob.become(AgentState.READY)
-        await shows(app, "Only you answered it")
+        await shows(app, "The dialog is closed.")
         await pilot.press("right")
         await shows(app, "npm install -g @github/copilot", "Your own agents", "Esc close")
         await pilot.press("escape")
@@ -236,6 +236,67 @@ async def test_the_tour_says_that_one_of_the_two_did_not_start():
         app.perform("start_again", app.main.not_started[0].agent_id)
         await until(lambda: len(host.agents) == 2)
         await shows(app, "@bob hello")
+
+
+async def test_the_tour_says_that_one_of_the_two_has_ended_or_was_closed_and_begins_again_with_both():
+    host = FakeHost()
+    async with start(host) as (app, pilot):
+        alice, bob = await opened(app, host)
+        bob.name = "rob"
+        await shows(app, "@rob hello")
+        bob.end(ExitStatus(signal=9))
+        await shows(app, "Two agents are needed", "rob has ended.", "r in its pane starts it again")
+        assert "skip" not in panel(app)
+        await pilot.press("right")
+        assert bytes(alice.typed) == b"\x1b[C", "the key is the agent's"
+        app.tour.action_tour()
+        app.tour.action_tour()
+        await until(lambda: bob.exit is None)
+        assert len(host.agents) == 2, "the ended one was started again"
+        bob.become(AgentState.READY)
+        await shows(app, "@rob hello")
+        await host.close(bob.agent_id)
+        await shows(app, "bob is closed.", "^] . ends the tour; once more, it begins with both")
+
+
+async def test_the_tour_says_what_became_of_a_message_that_a_person_held_or_canceled():
+    host = FakeHost()
+    async with start(host) as (app, pilot):
+        _alice, bob = await opened(app, host)
+        await pilot.press("space")
+        await until(lambda: len(host.tasks) == 1)
+        bob.outbox.parked.add(host.tasks[0].id)
+        host.change(host.tasks[0].id, delivery=DeliveryState.HELD, reason="held by you")
+        await shows(app, "On its way to bob: held: held by you", "in alice's pane, ^] v shows it")
+        host.change(host.tasks[0].id, delivery=DeliveryState.CANCELED, state=TaskState.CANCELED)
+        await shows(app, "alice's message to bob: canceled")
+        await pilot.press("space")
+        bob.draft = "what I"
+        await until(lambda: len(host.tasks) == 2)
+        bob.outbox.parked.add(host.tasks[1].id)
+        host.change(host.tasks[1].id, delivery=DeliveryState.HELD, reason="held by you")
+        await shows(app, "held: held by you", "It goes once it is released", "Enter send your line")
+        bob.draft = ""
+        await until(lambda: "send your line" not in panel(app))
+        assert "follows by itself" not in panel(app)
+        host.change(host.tasks[1].id, delivery=DeliveryState.CANCELED, state=TaskState.CANCELED)
+        await shows(app, "alice's message to bob: canceled", "Space next")
+        await pilot.press("space")
+        await until(lambda: len(host.tasks) == 3)
+        bob.outbox.parked.add(host.tasks[2].id)
+        host.change(host.tasks[2].id, delivery=DeliveryState.HELD, reason="held by you")
+        await shows(app, "held: held by you", "It goes once it is released")
+        bob.outbox.parked.clear()
+        host.change(host.tasks[2].id, delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING)
+        bob.become(AgentState.WAITING, "permission: rm -rf build")
+        await shows(app, "bob needs you")
+        bob.become(AgentState.READY)
+        host.change(
+            host.tasks[2].id, delivery=DeliveryState.FAILED, state=TaskState.FAILED, reason="interrupted"
+        )
+        await shows(
+            app, "The dialog is closed.", "alice's message to bob: failed: interrupted", "an interrupt denies"
+        )
 
 
 async def test_a_hint_names_its_key_also_while_that_goes_to_an_agent():
@@ -384,7 +445,7 @@ async def test_a_dialog_is_said_at_once_even_if_it_is_soon_over():
         assert "One moment" not in panel(app)
         assert "go there" not in panel(app)
         bob.become(AgentState.READY)
-        await shows(app, "Only you answered it")
+        await shows(app, "The dialog is closed.")
 
 
 async def test_the_first_step_says_where_the_answer_is():

@@ -20,6 +20,7 @@ from textual.timer import Timer
 
 from synapse_tui.core.model import DEMO_AGENTS, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.messages.outbox import BEING_TYPED
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.settings.keymap import key_label, leader_label
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import name_list, tr
@@ -75,6 +76,7 @@ class TourStep:
         receiver: `ALICE` or `BOB`, in whose composer the person types; empty if neither is chosen.
         draft: What was last seen there.
         message: What the step is about, as last seen.
+        taken: Whether its receiver has had that message.
         asked_at: When the dialog was first seen; 0 if it was not.
         copied: How many commands of the last page were copied.
     """
@@ -84,6 +86,7 @@ class TourStep:
     receiver: str = ""
     draft: str = ""
     message: Task | None = None
+    taken: bool = False
     asked_at: float = 0.0
     copied: int = 0
 
@@ -125,7 +128,11 @@ class Tour:
         if taken & {ALICE, BOB}:
             self._app.notice("alice and bob are agents of yours: run 'synapse-tui demo --tour'", "warning")
             return
-        missing = [spec for spec in DEMO_AGENTS if self._session(spec.name) is None]
+        for ended in filter(None, map(self._ended, (ALICE, BOB))):
+            self._app.spawn(self._host.restart(ended.agent_id))
+        missing = [
+            spec for spec in DEMO_AGENTS if (self._session(spec.name) or self._ended(spec.name)) is None
+        ]
         if missing:
             self._new_agents.open_soon(missing)
         show = partial(self._app.perform, "set_layout", "columns")
@@ -187,7 +194,10 @@ class Tour:
         step = self._step
         if step is None:
             return
-        step.message = next(self._news(step), None)
+        message = next(self._news(step), None)
+        same = message is not None and step.message is not None and message.id == step.message.id
+        step.message = message
+        step.taken = (step.taken and same) or (message is not None and _taken(message))
         if step.number == 1:
             if step.message is not None:
                 step.phase = Phase.DONE if step.message.state.final else Phase.RUNS
@@ -208,8 +218,8 @@ class Tour:
                 step.phase = Phase.RUNS
                 self._write(_other(step.receiver), step.receiver, tr(MEANWHILE))
         step.draft = self._draft(step.receiver) or step.draft
-        delivered = step.message is not None and (_taken(step.message) or step.message.state.final)
-        if step.phase is Phase.RUNS and delivered:
+        ended = step.message is not None and step.message.state.final
+        if step.phase is Phase.RUNS and (step.taken or ended):
             step.phase = Phase.DONE
 
     def _look_at_dialog(self, step: TourStep) -> None:
@@ -219,7 +229,7 @@ class Tour:
             step.asked_at = step.asked_at or self.clock()
             if self.clock() - step.asked_at >= ANSWER_SECONDS:
                 step.phase = Phase.RUNS
-        elif step.asked_at and not asks:
+        elif not asks and (step.asked_at or (step.message is not None and step.message.state.final)):
             step.phase = Phase.DONE
 
     def _news(self, step: TourStep) -> Iterator[Task]:
@@ -240,6 +250,20 @@ class Tour:
         if found is not None:
             self._ids[part] = found.agent_id
         return found
+
+    def _ended(self, part: str) -> AgentSession | None:
+        """Return the agent that plays `ALICE` or `BOB`, if its process has ended."""
+        if self._session(part) is not None:
+            return None
+        known = self._ids.get(part, "")
+        return next(
+            (
+                agent
+                for agent in self._host.agents.values()
+                if agent.agent_type == "dummy" and (agent.agent_id == known or agent.name == part)
+            ),
+            None,
+        )
 
     def _part(self, agent_id: str) -> str:
         sessions = ((part, self._session(part)) for part in (ALICE, BOB))
@@ -272,7 +296,7 @@ class Tour:
         """Whether a key is for the tour: only while it cannot be part of a message to an agent."""
         if self._step is None:
             return False
-        nothing = event.key == "space" and self._absent()
+        nothing = event.key in ("space", "right") and self._missing()
         if event.key in _KEYS and not nothing and self._is_free():
             self.press(event.key)
             return True
@@ -382,8 +406,9 @@ class Tour:
     # Pages
 
     def _page(self, step: TourStep) -> TourPage:
-        if absent := self._absent():
-            return self._without(absent, step)
+        if missing := self._missing():
+            about, why = missing
+            return TourPage(tr("Two agents are needed"), [[(about, _STRONG)]], why, self._leaving(step))
         page = (self._hello, self._hold, self._dialog, self._install)[step.number - 1](step)
         hints = (*page.hints, *self._leaving(step))
         if self._main.covered:
@@ -392,27 +417,32 @@ class Tour:
             return TourPage(page.title, page.about, page.why, hints)
         return TourPage(page.title, page.about, page.why, hints, step=step.number, of=STEPS)
 
-    def _absent(self) -> str:
-        """Return the name of one of the two that did not start, while a step needs it."""
+    def _missing(self) -> tuple[str, str] | None:
+        """Return which of the two does not run though a step needs it, and what to do; None for neither."""
         if self._step is None or self._step.number == INSTALL:
-            return ""
-        return next((each.label for each in self._main.not_started if each.label in (ALICE, BOB)), "")
-
-    def _without(self, name: str, step: TourStep) -> TourPage:
-        way = self._app.keymap.way("board")
-        return TourPage(
-            tr("Two agents are needed"),
-            [[(tr(f"{name} did not start."), _STRONG)]],
-            tr(f"{way} shows why, and R there tries again."),
-            self._leaving(step),
-        )
+            return None
+        keymap = self._app.keymap
+        for part in (ALICE, BOB):
+            if self._session(part) is not None:
+                continue
+            ended = self._ended(part)
+            if ended is not None:
+                return tr(f"{ended.name} has ended."), tr("r in its pane starts it again.")
+            if any(each.label == part for each in self._main.not_started):
+                way = keymap.way("board")
+                return tr(f"{part} did not start."), tr(f"{way} shows why, and R there tries again.")
+            if part in self._ids:
+                way = keymap.way("tour")
+                return tr(f"{part} is closed."), tr(f"{way} ends the tour; once more, it begins with both.")
+        return None
 
     def _leaving(self, step: TourStep) -> list[Hint]:
         """The hints that every step has; without its keys where those would go to an agent."""
         word = tr("close") if step.number == INSTALL else tr("end the tour")
         if self._is_free():
             over = step.phase is Phase.DONE or step.number == INSTALL
-            return [*([] if over else [Hint("→", "skip", "right")]), Hint("Esc", word, "escape")]
+            skips = [] if over or self._missing() else [Hint("→", "skip", "right")]
+            return [*skips, Hint("Esc", word, "escape")]
         keymap = self._app.keymap
         way = f"{key_label(keymap.leader)} {leader_label(keymap.find('tour'))}"
         return [Hint(way, word, "escape")]
@@ -421,12 +451,9 @@ class Tour:
         title = tr("Let one write to the other")
         alice, bob = self._name(ALICE), self._name(BOB)
         if step.phase is Phase.DONE:
-            answered = step.message is not None and step.message.state is TaskState.COMPLETED
-            said = (
-                tr(f"It arrived, and {bob} has answered.")
-                if answered
-                else tr(f"{bob} did not take it this time.")
-            )
+            about: Runs = [(tr(f"It arrived, and {bob} has answered."), _STRONG)]
+            if step.message is not None and step.message.state is not TaskState.COMPLETED:
+                about = self._fate(step.message)
             way, session = self._app.keymap.way("last_message"), self._session(ALICE)
             if session is not None and self._main.answers.get(session.agent_id):
                 why = tr(
@@ -434,14 +461,16 @@ class Tour:
                 )
             else:
                 why = tr(f"In {alice}'s pane, {way} shows what became of the last message.")
-            return TourPage(title, [[(said, _STRONG)]], why, self._doing(NEXT))
+            return TourPage(title, [about], why, self._doing(NEXT))
         if step.phase is Phase.RUNS and step.message is not None:
             if _taken(step.message):
                 why = tr(f"The answer comes back to {alice}'s pane.")
+            elif self._is_parked(step.message):
+                why = self._releasing(alice)
             else:
                 why = tr(f"{bob} gets it as soon as nothing else is going on there.")
-            return TourPage(title, [_fate(step.message, bob)], why)
-        about: Runs = [
+            return TourPage(title, [self._fate(step.message)], why)
+        about = [
             (tr(f"In {alice}'s pane, type "), ""),
             (f" {self._hello_bob()} ", f"{_STRONG} on $raised"),
             (tr(" and press Enter."), ""),
@@ -452,24 +481,38 @@ class Tour:
     def _hold(self, step: TourStep) -> TourPage:
         title = tr("Type while a message comes")
         if step.phase is Phase.DONE:
-            if self._was_sent(step):
-                about: Runs = [(tr("Your line went first, and the message right after it."), _STRONG)]
+            if step.message is not None and not step.taken:
+                about: Runs = self._fate(step.message)
+            elif self._was_sent(step):
+                about = [(tr("Your line went first, and the message right after it."), _STRONG)]
             else:
                 about = [(tr("Your draft was gone, so the message came."), _STRONG)]
             why = tr("A message is typed only into an empty composer. What you write there is never touched.")
             return TourPage(title, [about], why, self._doing(NEXT))
         if step.phase is Phase.RUNS:
             sender, receiver = self._name(_other(step.receiver)), self._name(step.receiver)
-            if not self._draft(step.receiver):
+            parked = step.message is not None and self._is_parked(step.message)
+            draft = self._draft(step.receiver)
+            if not draft and not parked:
                 about = [(tr("The composer is empty again."), _STRONG)]
                 return TourPage(title, [about], tr(f"{sender}'s message follows by itself."))
             about = [(tr(f"{sender} writes to {receiver}."), "")]
-            if self._is_held(step):
+            if step.message is not None and (parked or self._is_held(step)):
+                about = self._fate(step.message)
+            if (
+                step.message is not None
+                and Reason.of(step.message.reason) in (Reason.DRAFT, Reason.TYPING)
+                and self._is_held(step)
+            ):
                 about = [
                     (tr(f"{sender} wrote to {receiver}, and it is held: "), ""),
                     (tr("your draft is in the composer."), _STRONG),
                 ]
             why = tr("Press Enter: your line is sent, and the message follows by itself.")
+            if parked:
+                why = self._releasing(sender)
+                if not draft:
+                    return TourPage(title, [about], why)
             word = tr("send your line")
             if not self._has_keyboard(step.receiver):
                 word = f"{word}{_there(receiver)}"
@@ -477,6 +520,24 @@ class Tour:
         about = [(tr("Type a few words into one of the panes, "), ""), (tr("without Enter."), _STRONG)]
         why = tr("Meanwhile the other agent writes to this one, and you see what happens.")
         return TourPage(title, [about], why, self._doing(tr("type it for me")))
+
+    def _is_parked(self, message: Task) -> bool:
+        """Whether it waits for a person, and for nothing else."""
+        receiver = self._host.agents.get(message.target)
+        return receiver is not None and receiver.outbox.is_parked(message.id)
+
+    def _releasing(self, sender: str) -> str:
+        way = self._app.keymap.way("last_message")
+        return tr(f"It goes once it is released: in {sender}'s pane, {way} shows it.")
+
+    def _fate(self, task: Task) -> Runs:
+        sender, receiver = (self._name(self._part(each)) for each in (task.sender.sender_id, task.target))
+        if task.state.final:
+            where = tr(f"{sender}'s message to {receiver}: ")
+        else:
+            where = tr(f"{receiver} has it: ") if _taken(task) else tr(f"On its way to {receiver}: ")
+        reason = f": {tr(one_line(task.reason))}" if task.reason else ""
+        return [(where, ""), (f"{delivery_mark(task).word}{reason}", _STRONG)]
 
     def _is_held(self, step: TourStep) -> bool:
         """Whether the message is held; not while the sender's pane still says that it is being sent."""
@@ -489,28 +550,34 @@ class Tour:
         title = tr("An agent asks for permission")
         alice, bob = self._name(ALICE), self._name(BOB)
         if step.phase is Phase.DONE:
-            about: Runs = [(tr("Only you answered it."), _STRONG)]
-            why = tr("Messages wait while a dialog is open, and none of them answers it.")
-            return TourPage(title, [about], why, self._doing(NEXT))
+            about: list[Runs] = [[(tr("The dialog is closed."), _STRONG)]] if step.asked_at else []
+            message = step.message
+            if message is not None and message.state.final and message.state is not TaskState.COMPLETED:
+                about.append(self._fate(message))
+            why = tr("Messages wait while a dialog is open: only you answer it, and an interrupt denies.")
+            return TourPage(title, about, why, self._doing(NEXT))
         if not step.asked_at or step.message is None:
-            held = step.message is not None and step.message.delivery is DeliveryState.HELD
-            why = (
-                tr(f"It is held until {bob}'s composer is empty.")
-                if held
-                else tr(f"One moment: {bob} reads it.")
-            )
-            return TourPage(title, [[(tr(f"{alice} asks {bob}: {tr(REQUEST)}."), "")]], why)
+            asks: Runs = [(tr(f"{alice} asks {bob}: {tr(REQUEST)}."), "")]
+            why = tr(f"One moment: {bob} reads it.")
+            if step.message is not None and self._is_parked(step.message):
+                asks, why = self._fate(step.message), self._releasing(alice)
+            elif step.message is not None and step.message.delivery is DeliveryState.HELD:
+                asks, why = self._fate(step.message), tr("It goes by itself as soon as nothing holds it.")
+            return TourPage(title, [asks], why)
         counts = step.phase is Phase.RUNS  # whether a key may be meant for the dialog
         if not self._has_keyboard(BOB):
             way = self._app.keymap.way("next_waiting")
-            about = [(tr(f"{bob} needs you"), "bold $needs"), (tr(": it may want to delete a folder.  "), "")]
+            needs: Runs = [
+                (tr(f"{bob} needs you"), "bold $needs"),
+                (tr(": it may want to delete a folder.  "), ""),
+            ]
             return TourPage(
                 title,
-                [[*about, (way, _KEY), (tr(" goes to the agent that asks."), "")]],
+                [[*needs, (way, _KEY), (tr(" goes to the agent that asks."), "")]],
                 tr("The bottom row says it, too, while another agent has the keyboard."),
                 [Hint("Space" if self._is_free() else way, "go there", "space")] if counts else [],
             )
-        about = [
+        answer: Runs = [
             (tr(f"Answer as {bob}'s own screen says: "), ""),
             ("1", _KEY),
             (tr(" allows it, "), ""),
@@ -518,7 +585,7 @@ class Tour:
             (tr(" does not."), ""),
         ]
         why = tr("Keys typed before the dialog opened do not count, so no answer is given by accident.")
-        return TourPage(title, [about], why, [Hint("1", "Yes", "1"), Hint("3", "No", "3")] if counts else [])
+        return TourPage(title, [answer], why, [Hint("1", "Yes", "1"), Hint("3", "No", "3")] if counts else [])
 
     def _profiles(self) -> tuple[list[Profile], list[Profile]]:
         """Return the agents that can be installed, and those of them that are missing and have room."""
@@ -589,12 +656,6 @@ class Tour:
 def _taken(task: Task) -> bool:
     """Whether the agent has the message."""
     return task.delivery in (DeliveryState.SUBMITTED, DeliveryState.DONE)
-
-
-def _fate(task: Task, bob: str) -> Runs:
-    where = tr(f"{bob} has it: ") if _taken(task) else tr(f"On its way to {bob}: ")
-    reason = f": {tr(one_line(task.reason))}" if task.reason else ""
-    return [(where, ""), (f"{delivery_mark(task).word}{reason}", _STRONG)]
 
 
 def _command(profile: Profile, others: Sequence[Profile], room: int) -> Runs:
