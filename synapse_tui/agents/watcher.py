@@ -31,6 +31,7 @@ from synapse_tui.core.events import (
     WatchChanged,
 )
 from synapse_tui.core.model import (
+    WATCHED_WORK,
     AgentState,
     DeliveryState,
     MessageRequest,
@@ -148,6 +149,7 @@ def _turn_text(post: WatchedProcess) -> str:
 
 
 AT_KEYBOARD = "(what was begun at the keyboard)"
+AT_REST = "(watched from rest)"
 LAST_TURN = 10.0  # seconds; a message that ended so long before the agent's state was not its last turn
 
 
@@ -177,7 +179,7 @@ def usual_task(tasks: TaskStore, outbox: Outbox, post: WatchedProcess, by: Sende
     ended = next(filter(_was_answered, tasks.newest()), None)
     rests = post.view.now() - post.report.since
     if ended is None or tasks.age(ended) > rests + LAST_TURN:  # it has done something else since
-        return _made(tasks, by, tr(AT_KEYBOARD), {})
+        return _made(tasks, by, tr(AT_REST), {})
     # An ended task never works again (A2A 3.4.1), so a new one refers to it.
     text = ended.text if "reference_task" in ended.metadata else tr(f"(goes on with: {ended.text})")
     task = _made(tasks, by, text, {"reference_task": ended.id})
@@ -196,7 +198,8 @@ def _joined(tasks: TaskStore, post: WatchedProcess, by: Sender) -> Task:
 
 
 def _made(tasks: TaskStore, by: Sender, text: str, metadata: Mapping[str, object]) -> Task:
-    task = tasks.create(MessageRequest(text, by, metadata=MappingProxyType(dict(metadata))))
+    about = MappingProxyType({"kind": WATCHED_WORK, **metadata})
+    task = tasks.create(MessageRequest(text, by, metadata=about))
     return tasks.change(task.id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED, reason="watched")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from synapse_tui.core.addresses import Address, fold, is_identity, parse_agent_id, receivers, resolve
 from synapse_tui.core.errors import AgentExited, AgentNotFound, InvalidValue
@@ -296,3 +296,10 @@ def psutil_ancestors() -> Iterator[Mapping[str, str]]:
             yield parent.environ()
         except (psutil.Error, OSError):
             continue
+
+
+def sender_of(message: Mapping[str, Any]) -> Sender:
+    """Read the sender of a message or a task that a host has described."""
+    about = message.get("sender")
+    about = about if isinstance(about, dict) else {}
+    return Sender(str(about.get("sender_id", "")), verified=about.get("verified") is True)

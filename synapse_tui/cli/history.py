@@ -20,6 +20,7 @@ from synapse_tui.core.wording import (
     called,
     duration,
     moment,
+    sender_called,
     standing,
     standing_words,
     step_words,
@@ -138,9 +139,9 @@ def show_command(*, task: str, as_json: bool) -> None:
         show_json(json_of(record) | {"steps": passed})
         return
     found = record.task
-    how = standing_words(standing(found.state, found.delivery))
-    names = record.names(Caller.of().names())
-    sender, target = (called(each, names) for each in (found.sender.sender_id, found.target))
+    live = Caller.of().names()
+    how, names = _status(record, live), record.names(live)
+    sender, target = sender_called(found.sender, names), called(found.target, names)
     note(f"synapse: task {found.id}: {sender} to {target}, {how}")
     now = datetime.now(UTC)
     for step in steps:
@@ -279,16 +280,25 @@ def _list(query: str, limit: int, *, as_json: bool, filters: dict[str, Any]) -> 
         now = datetime.now(UTC)
         heads = ("TASK", "TIME", "FROM", "TO", "STATUS", "TEXT")
         names = Caller.of().names()
-        rows = [_row(record, now, record.names(names)) for record in records]
+        rows = [_row(record, now, names) for record in records]
         show_table(heads, rows, shrinking=("FROM", "TO", "TEXT"))
     else:
         note("synapse: no tasks found" + ("" if filters["everywhere"] else "; --all searches all projects"))
 
 
-def _row(record: Record, now: datetime, names: Mapping[str, str]) -> tuple[str, ...]:
+def _status(record: Record, live: Mapping[str, str]) -> str:
+    """Describe how far a task has come; its agent may have ended with its host and cannot tell any more."""
     task = record.task
-    when, status = moment(task.created_at, now), standing_words(standing(task.state, task.delivery))
-    sender, target = (called(each, names) for each in (task.sender.sender_id, task.target))
+    words = standing_words(standing(task.state, task.delivery))
+    elsewhere = "@" in record.owner
+    open_ = task.state.final or elsewhere or record.owner in live
+    return words if open_ else tr(f"{words} (not open)")
+
+
+def _row(record: Record, now: datetime, live: Mapping[str, str]) -> tuple[str, ...]:
+    task, names = record.task, record.names(live)
+    when, status = moment(task.created_at, now), _status(record, live)
+    sender, target = sender_called(task.sender, names), called(task.target, names)
     return task.short_id, when, sender, target, status, one_line(task.text)
 
 

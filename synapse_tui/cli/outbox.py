@@ -26,12 +26,12 @@ from synapse_tui.core.errors import (
     TaskNotFound,
 )
 from synapse_tui.core.model import Parked
-from synapse_tui.core.wording import called, standing_words
+from synapse_tui.core.wording import sender_called, standing_words
 from synapse_tui.messages.storage.location import Location, location_of
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
 
-from .caller import Caller
+from .caller import Caller, sender_of
 from .commands import Command, did_you_mean, json_option
 from .completion import complete_agents, complete_tasks, offering
 from .config import Layers
@@ -355,17 +355,12 @@ def _row(agent_id: str, message: dict[str, Any], status: str, names: Mapping[str
         agent_id,
         str(message.get("position") or "-"),
         str(message.get("id") or message.get("task_id", ""))[:8],
-        called(_sender_id(message), names),
+        sender_called(sender_of(message), names),
         str(message.get("priority", "")),
         status,
         one_line(str(message.get("text", ""))),
     )
     return tuple(map(one_line, row))
-
-
-def _sender_id(message: dict[str, Any]) -> str:
-    sender = message.get("sender")
-    return str(sender.get("sender_id", "")) if isinstance(sender, dict) else ""
 
 
 # -- messages for agents that are not open ---
@@ -584,8 +579,8 @@ def _show_inbox(agent: Address, messages: Sequence[dict[str, Any]], *, own: bool
         sender = message.get("sender")
         unverified = isinstance(sender, dict) and sender.get("verified") is False
         text = ("(not verified) " if unverified else "") + plain(str(message.get("text", "")))
-        show(f"[A2A:{str(message['id'])[:8]}:{plain(_sender_id(message))}] {text}")
+        show(f"[A2A:{str(message['id'])[:8]}:{plain(sender_of(message).sender_id)}] {text}")
     for message in messages if own else ():
         if message.get("answer_wanted") is True:
-            short, who = str(message["id"])[:8], plain(_sender_id(message))
+            short, who = str(message["id"])[:8], plain(sender_of(message).sender_id)
             note(f'synapse: {who} expects an answer: synapse reply "..." --to {short}')

@@ -12,10 +12,10 @@ import click
 from synapse_tui.a2a import calls
 from synapse_tui.core.addresses import Address
 from synapse_tui.core.errors import SynapseError
-from synapse_tui.core.wording import duration, moment, since, state_word, time_of
+from synapse_tui.core.wording import duration, moment, sender_called, since, state_word, time_of
 from synapse_tui.system.language import name_list, tr
 
-from .caller import Caller
+from .caller import Caller, sender_of
 from .commands import Command, json_option
 from .completion import complete_agents
 from .output import end_with, error_json, fail, note, one_line, padded, plain, show, show_json, show_table
@@ -219,7 +219,7 @@ def _waiting(outbox: Mapping[str, Any]) -> str:
 
 
 def _message(task: Mapping[str, Any]) -> str:
-    sender = _text(_table(task, "sender"), "sender_id") or tr("unknown")
+    sender = sender_called(sender_of(task), {})
     return tr(f"{_text(task, 'id')[:8]} from {sender}: {one_line(_text(task, 'text'), TEXT_CELLS)}")
 
 

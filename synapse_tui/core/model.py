@@ -129,6 +129,8 @@ SYSTEM = Sender("synapse-system", "system", "", verified=True)
 """This program itself; no outside caller can authenticate as it."""
 INSTRUCTIONS = "instructions"
 """`metadata.kind` of messages that introduce an agent to the others."""
+WATCHED_WORK = "watched"
+"""`metadata.kind` of tasks that a watch made, and nobody wrote."""
 
 
 @dataclass(frozen=True, slots=True)

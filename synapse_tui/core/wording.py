@@ -7,7 +7,7 @@ from datetime import datetime
 
 from synapse_tui.system.language import tr
 
-from .model import USER, AgentState, DeliveryState, TaskState
+from .model import USER, AgentState, DeliveryState, Sender, TaskState
 
 YOU = tr("you")
 
@@ -17,6 +17,11 @@ _UNITS = ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s"))
 def called(agent_id: str, names: Mapping[str, str]) -> str:
     """Return what a person calls an agent or a sender: `you`, a name, or the id of one without a name."""
     return YOU if agent_id == USER.sender_id else names.get(agent_id) or agent_id
+
+
+def sender_called(sender: Sender, names: Mapping[str, str]) -> str:
+    """Return what a person calls a sender, with a `?` if it is not verified."""
+    return called(sender.sender_id, names) + ("" if sender.verified else "?")
 
 
 def since(seconds: float) -> str:

@@ -41,7 +41,7 @@ class Reason(StrEnum):
     BEFORE_RESTART = "from before the restart"
     WHILE_CLOSED = "kept while the agent was closed"
     AGENT_CLOSED = "the agent was closed"
-    HOST_ENDED = "the host ended"
+    HOST_ENDED = "the host had ended"
     GOES_ON = "the host ended; a message that goes on with it waits"
     WATCHED = "the host ended; its watch goes on when the agent is opened again"
 

@@ -24,7 +24,7 @@ SENDER = Sender("synapse-codex-8120", "codex")
 
 async def told(
     shell: Shell,
-    *pairs: tuple[str, str],
+    *pairs: tuple[str, str | None],
     project: str = "",
     called: str | None = None,
     sender: Sender = SENDER,
@@ -45,12 +45,13 @@ async def told(
         outbox.put(task)
         outbox.take(task.id)
         book.change(task.id, delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING)
-        book.change(
-            task.id,
-            state=TaskState.COMPLETED,
-            delivery=DeliveryState.DONE,
-            artifacts=(Artifact(answer),) if answer else (),
-        )
+        if answer is not None:
+            book.change(
+                task.id,
+                state=TaskState.COMPLETED,
+                delivery=DeliveryState.DONE,
+                artifacts=(Artifact(answer),) if answer else (),
+            )
         ids.append(task.id)
         await asyncio.sleep(0.01)
     await history.flush()
@@ -86,8 +87,19 @@ async def test_ended_agents_are_listed_by_the_names_they_had(shell: Shell) -> No
     for words in (("list",), ("search", "to")):  # of the quick reader and of the whole one
         listed = await shell.run("history", *words)
         ways = [line.split()[2:4] for line in listed.out.splitlines()[1:]]
-        unnamed = ["synapse-codex-8120", "synapse-claude-8100"]
-        assert ways == [unnamed, ["carol's", "carol"], unnamed, ["alice's", "alice"]], listed.out
+        unnamed = ["synapse-codex-8120?", "synapse-claude-8100"]  # not verified
+        assert ways == [unnamed, ["carol's?", "carol"], unnamed, ["alice's?", "alice"]], listed.out
+
+
+async def test_a_task_of_an_agent_that_is_not_open_says_so(shell: Shell) -> None:
+    """Its host was killed, and no other one has begun that would end it."""
+    done, left = await told(shell, ("to be done", "done"), ("to be left", None))
+    listed = (await shell.run("history")).out
+    assert "working (not open)" in listed
+    assert listed.count("not open") == 1
+    assert f"task {left}:" in (shown := (await shell.run("history", "show", left)).err)
+    assert "working (not open)" in shown
+    assert "not open" not in (await shell.run("history", "show", done)).err
 
 
 async def test_the_person_is_called_you(shell: Shell) -> None:

@@ -214,7 +214,7 @@ async def test_one_who_waits_is_told_how_far_the_message_has_come(shell: Shell, 
 
 async def test_what_all_does_not_mean_is_named(shell: Shell, gemini: FakeAgent) -> None:
     uncertain, info = gemini.wait("a"), gemini.info("by the way")
-    gemini.outbox.doubt(uncertain.id, "the host ended")
+    gemini.outbox.doubt(uncertain.id, "the host had ended")
     result = await shell.run("outbox", "retry", "all")
     assert f"message {uncertain.short_id} was skipped, held: uncertain whether it was sent" in result.err
     assert f"synapse outbox retry {uncertain.short_id} sends it (again)" in result.err

@@ -178,7 +178,7 @@ async def test_an_agent_that_goes_on_after_a_restart_gets_the_answer_to_what_it_
             spec = AgentSpec("dummy", port=alice.port, name="alice", restore=True)
             again = await one.open(spec, columns=80, lines=24)
             await until(lambda: own.id in again.tasks, "what it had asked")
-            assert again.tasks.get(own.id).reason == "the host ended"
+            assert again.tasks.get(own.id).reason == "the host had ended"
             await Person(bob).reply("at last")
             (late,) = await until(lambda: messages(again), "the answer")
             assert (late.text, late.metadata["in_reply_to"]) == ("at last", given.id)

@@ -315,7 +315,7 @@ async def test_slow_calls_do_not_hold_the_keys_up(monkeypatch):
 async def test_what_may_have_been_sent_can_be_sent_again_only_knowingly():
     host = three_agents()
     async with running(host) as (app, _):
-        reason = "uncertain whether it was sent: the host ended"
+        reason = "uncertain whether it was sent: the host had ended"
         task = host.message(CODEX, "look", delivery=DeliveryState.HELD, reason=reason)
         app.perform("show", task.id)
         await until(lambda: "Send again now (s)" in text_of(app))

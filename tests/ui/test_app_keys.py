@@ -703,6 +703,24 @@ async def test_interrupt_all_counts_no_idle_agents():
         await until(lambda: app.main.status_bar.notice == "interrupted 1 agent")
 
 
+async def test_interrupt_all_asks_again_when_it_would_be_about_other_agents():
+    host = three_agents()
+    for agent_id in (CLAUDE, GEMINI):
+        host.agents[agent_id].become(AgentState.READY)
+    host.agents[CODEX].become(AgentState.PROCESSING)
+    async with running(host) as (app, pilot):
+        await until(lambda: app.main.agents[1].state is AgentState.PROCESSING)
+        await pilot.press("f9")
+        assert app.main.status_bar.notice == "press F9 again to interrupt 1 agent"
+        host.agents[CLAUDE].become(AgentState.PROCESSING)
+        await until(lambda: app.main.agents[0].state is AgentState.PROCESSING)
+        await pilot.press("f9")
+        assert app.main.status_bar.notice == "press F9 again to interrupt 2 agents"
+        assert ("interrupt_all",) not in host.calls
+        await pilot.press("f9")
+        await until(lambda: ("interrupt_all",) in host.calls)
+
+
 async def test_interrupt_all_wants_a_second_press():
     host = three_agents()
     async with running(host) as (app, pilot):

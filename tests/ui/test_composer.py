@@ -335,6 +335,21 @@ async def test_what_a_receiver_will_do_holds_for_errors_and_in_a_turn():
         assert words(app, "#outlook").startswith("alice takes it in this turn if it can")
 
 
+async def test_it_says_which_receiver_refuses_and_does_not_offer_to_send():
+    host = three_agents()
+    host.agents[CODEX].become(AgentState.READY)
+    async with running(host) as (app, pilot):
+        await pilot.press("f2", *"cod", "comma", *"ali", "enter", *"hi")
+        await until(lambda: "Enter send to 2" in text_of(app))
+        await host.close(GEMINI)
+        await until(lambda: words(app, "#outlook") == "codex takes it now; no agent answers to '@alice'")
+        await until(lambda: "send to 2" not in text_of(app))
+        await pilot.press("enter")
+        assert not [call for call in host.calls if call[0] == "send"]
+        await pilot.press("shift+tab", "backspace", "enter")
+        await until(lambda: "Enter send" in text_of(app))
+
+
 async def test_an_interrupt_of_an_agent_at_rest_is_a_message():
     host = three_agents()
     host.agents[CODEX].become(AgentState.READY)

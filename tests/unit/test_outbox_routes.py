@@ -14,7 +14,7 @@ from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import message, served, signer
 
 CODEX = Sender("synapse-codex-8120", "codex", "", verified=True)
-UNCERTAIN = "uncertain whether it was sent: the host ended"
+UNCERTAIN = "uncertain whether it was sent: the host had ended"
 
 
 @pytest.fixture

@@ -391,7 +391,7 @@ async def test_an_agent_of_this_host_is_told_again_when_that_failed(rig, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("state", "text"), [(TaskState.COMPLETED, "42"), (TaskState.FAILED, "(failed) the host ended")]
+    ("state", "text"), [(TaskState.COMPLETED, "42"), (TaskState.FAILED, "(failed) the host had ended")]
 )
 async def test_an_agent_that_is_being_restored_gets_its_reply_afterwards(rig, state, text):
     earlier, sender = FakeAgent(8101, "claude"), FakeAgent(8101, "claude")
@@ -404,7 +404,7 @@ async def test_an_agent_that_is_being_restored_gets_its_reply_afterwards(rig, st
     if state is TaskState.COMPLETED:
         rig.agent.finish(task.id, text)
     else:
-        rig.agent.tasks.change(task.id, state=state, reason="the host ended")
+        rig.agent.tasks.change(task.id, state=state, reason="the host had ended")
     await until(lambda: journal.asked > 1)
     assert rig.agent.tasks.get(task.id).reply is ReplyState.DUE
     sender.tasks.adopt(own)

@@ -251,7 +251,7 @@ async def test_a_message_is_not_taken_again_while_nobody_can_look_whether_it_cam
 
 async def test_a_late_answer_of_another_host_that_is_sent_again_is_one_message(client, agent):
     task = await outgoing(client, agent, **ELSEWHERE)
-    agent.tasks.change(task["id"], state=TaskState.FAILED, reason="the host ended")
+    agent.tasks.change(task["id"], state=TaskState.FAILED, reason="the host had ended")
     about: dict[str, Any] = {
         "sender": {"sender_id": ELSEWHERE["target_agent"]},
         "in_reply_to": "T",

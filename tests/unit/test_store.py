@@ -118,7 +118,7 @@ async def test_what_was_being_submitted_is_uncertain(path, reason):
         ((task, entry),) = await restart(path)
         assert (task.delivery, task.reason) == (
             DeliveryState.HELD,
-            "uncertain whether it was sent: the host ended",
+            "uncertain whether it was sent: the host had ended",
         )
         assert entry.parked
 
@@ -132,10 +132,10 @@ async def test_what_was_submitted_has_failed(path):
         book.change(task_id, state=TaskState.WORKING)
     assert await restart(path) == []
     assert rows(path, "SELECT status, delivery, reason FROM tasks") == [
-        ("failed", "failed", "the host ended")
+        ("failed", "failed", "the host had ended")
     ]
     assert rows(path, "SELECT delivery, reason FROM task_changes ORDER BY id DESC LIMIT 1") == [
-        ("failed", "the host ended")
+        ("failed", "the host had ended")
     ]
 
 
@@ -160,7 +160,7 @@ async def test_senders_that_wait_for_what_was_under_way_are_to_be_told(path):
         assert (reply_due.task.id, reply_due.task.state, reply_due.task.reason) == (
             waited,
             TaskState.FAILED,
-            "the host ended",
+            "the host had ended",
         )
         assert (reply_due.key.agent_id, reply_due.task.reply, reply_due.task.sender) == (
             KEY.agent_id,

@@ -142,7 +142,7 @@ async def test_a_task_with_which_nothing_goes_on_has_failed(path, state):
     assert (task.state, task.delivery, task.reason) == (
         TaskState.FAILED,
         DeliveryState.FAILED,
-        "the host ended",
+        "the host had ended",
     )
 
 

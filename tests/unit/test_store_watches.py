@@ -79,7 +79,7 @@ async def test_an_ended_watch_holds_no_task(path):
         journal.watch(watch(task_id, state="stopped"))
     async with opened(path, owner="2:2") as (history, _):
         assert await restored(history) == []
-    assert rows(path, "SELECT status, reason FROM tasks") == [("failed", "the host ended")]
+    assert rows(path, "SELECT status, reason FROM tasks") == [("failed", "the host had ended")]
     assert rows(path, "SELECT state FROM watches") == [("stopped",)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from synapse_tui.agents.watch import CONTINUE_OR_REPLY, WatchState
-from synapse_tui.agents.watcher import AT_KEYBOARD
+from synapse_tui.agents.watcher import AT_KEYBOARD, AT_REST
 from synapse_tui.core.errors import InvalidValue, MessageError, NotWatched, TaskNotFound
 from synapse_tui.core.model import (
     INSTRUCTIONS,
@@ -205,7 +205,7 @@ async def test_after_an_ended_task_another_goes_on_from_it(rig):
         f"(goes on with: {first.text})",
         CODEX,
     ), "its own words: who watches has not written those of the message"
-    assert task.metadata == {"reference_task": first.id}
+    assert task.metadata == {"reference_task": first.id, "kind": "watched"}
     assert task.artifacts == rig.tasks.get(first.id).artifacts
     await rig.rest()
     assert rig.waiting[0].sender == CODEX, "who asks for the watch is who nudges"
@@ -217,7 +217,7 @@ async def test_no_message_goes_on_that_was_canceled_while_it_waited(rig):
     rig.outbox.cancel(waiting.id, "canceled")
     assert rig.tasks.get(waiting.id).state is TaskState.CANCELED
     task = rig.tasks.get(rig.begin().task_id)
-    assert (task.text, task.metadata) == (AT_KEYBOARD, {})
+    assert (task.text, task.metadata) == (AT_REST, {"kind": "watched"})
 
 
 async def test_what_was_typed_since_is_gone_on_with_and_no_earlier_message(rig):
@@ -229,7 +229,7 @@ async def test_what_was_typed_since_is_gone_on_with_and_no_earlier_message(rig):
     rig.view.time += 5
     rig.become(AgentState.READY)
     task = rig.tasks.get(rig.begin().task_id)
-    assert (task.text, task.metadata) == (AT_KEYBOARD, {})
+    assert (task.text, task.metadata) == (AT_REST, {"kind": "watched"}), "nothing tells what it was"
 
 
 async def test_a_second_watch_names_the_same_message(rig):
@@ -253,7 +253,7 @@ async def test_instructions_are_no_job(rig):
     rig.watcher.stop()
     rig.outbox.cancel(job.id)
     rig.begin()
-    assert rig.tasks.get(rig.report.task_id).text == AT_KEYBOARD, "nor is a message that was canceled"
+    assert rig.tasks.get(rig.report.task_id).text == AT_REST, "nor is a message that was canceled"
 
 
 async def test_what_cannot_be_watched(rig):

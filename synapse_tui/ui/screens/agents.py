@@ -64,6 +64,7 @@ class AgentActions:
         self._main = app.main
         self.clock: Callable[[], float] = monotonic
         self._interrupt_all_until = 0.0
+        self._to_interrupt: list[str] = []  # ids of the agents that the first press was about
 
     def _find(self, agent_id: str) -> tuple[AgentSession, AgentView] | None:
         agent = self._main.find(agent_id or self._main.active)
@@ -204,15 +205,14 @@ class AgentActions:
     def action_interrupt_all(self) -> None:
         busy = self._busy()
         count, asking = len(busy), sum(agent.asks for agent in busy)
-        now = self.clock()
+        now, names = self.clock(), [agent.agent_id for agent in busy]
         if not count:
             self._app.notice("no agent is working", "warning", still=lambda: not self._busy())
-        elif now < self._interrupt_all_until:
+        elif now < self._interrupt_all_until and names == self._to_interrupt:
             self._interrupt_all_until = 0.0
             self._app.spawn(self._interrupt(count))
         else:
-            self._interrupt_all_until = now + CONFIRM_SECONDS
-            names = [agent.agent_id for agent in busy]
+            self._interrupt_all_until, self._to_interrupt = now + CONFIRM_SECONDS, names
             key = self._app.keymap.way("interrupt_all")
             asked = tr(f"press {key} again to interrupt {plural(count, 'agent')}")
             denied = tr(f"; {plural(asking, 'open question')} will be denied") if asking else ""

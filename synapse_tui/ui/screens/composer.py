@@ -307,6 +307,9 @@ class Source(Protocol):
 
     def recipients(self) -> Sequence[Recipient]: ...
 
+    def refusal(self, address: str) -> str:
+        """Say why a message to an address cannot be sent now; empty if nothing is known against it."""
+
     def last_lines(self, width: int) -> Content:
         """Describe what the user has sent last, and what became of it."""
 
@@ -466,7 +469,7 @@ class Composer(Form[str]):
         self._set_receivers(self._begin.to)
         self._offer()
         self._show_last()
-        self.set_interval(AGE_SECONDS, self._show_last)
+        self.set_interval(AGE_SECONDS, self.show_news)
         (text if self._begin.to else self.query_one("#to")).focus()
 
     def show_news(self) -> None:
@@ -495,8 +498,10 @@ class Composer(Form[str]):
             adds = field.value or self.query_one("#recipients", OptionList).highlighted is not None
             enter = Hint("Enter", tr("add") if adds else tr("next field"), "take")
         leave = tr("keep as draft") if self._keeps(self._draft()) else tr("close")
+        sends = field.has_focus or not any(map(self._source.refusal, self._to))
         keys = (
-            *(enter, Hint("Esc", leave, "leave")),
+            *((enter,) if sends else ()),
+            Hint("Esc", leave, "leave"),
             *(Hint("@", "file", "file"), Hint("^T", "template", "template")),
             *(Hint("Shift+Enter", "new line", "new_line"), Hint("Tab", "next field", "app.focus_next")),
         )
@@ -541,12 +546,12 @@ class Composer(Form[str]):
     def _show_outlook(self) -> None:
         priority = self.query_one(WayBar).value
         known = {recipient.address: recipient for recipient in self._recipients}
-        said = [
-            f"{name} {outlook}"
-            for name in self._to
-            if name in known and (outlook := known[name].outlook(priority))
-        ]
-        self.query_one("#outlook", Static).update(Content("; ".join(said)))
+        said: list[tuple[str, str]] = []
+        for name in self._to:
+            refusal = self._source.refusal(name)
+            outlook = known[name].outlook(priority) if name in known else ""
+            said += [(refusal, "$ended")] if refusal else [(f"{name} {outlook}", "")] if outlook else []
+        self.query_one("#outlook", Static).update(Content("; ").join(Content.styled(*each) for each in said))
         self.query_one("#meaning", Static).update(Content(WAYS[priority][1]))
         self._show_keys()
 

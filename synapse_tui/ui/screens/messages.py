@@ -20,7 +20,7 @@ from textual.widgets import Button, Static
 from synapse_tui.core.addresses import Address, receivers, resolve
 from synapse_tui.core.content import Artifact, artifact_words, part_words
 from synapse_tui.core.errors import AddressError, SynapseError, TakesNoMessages, TaskNotFound
-from synapse_tui.core.model import USER, DeliveryState, Task, TaskState
+from synapse_tui.core.model import USER, WATCHED_WORK, DeliveryState, Task, TaskState
 from synapse_tui.core.wording import moment, standing_words
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.records import Change
@@ -174,9 +174,20 @@ class MessageActions:
         self._wrote_to(self._main.active, receipts)
         return self.sent(receipts)
 
+    def refusal(self, address: str) -> str:
+        try:
+            receivers(address, self._host.addresses())
+        except SynapseError as error:
+            return tr(error.message)
+        return ""
+
     def last_lines(self, width: int) -> Content:
         sent = (task for task in self._host.tasks if task.sender.sender_id == USER.sender_id)
-        own = [task for task in sent if "nudge" not in task.metadata]  # which a watch has sent
+        own = [
+            task
+            for task in sent
+            if not ("nudge" in task.metadata or task.metadata.get("kind") == WATCHED_WORK)
+        ]
         return last_lines(own[: -LAST - 1 : -1], self._app.labels(), width, self._app.today())
 
     def _wrote_to(self, pane: str, receipts: Sequence[Receipt]) -> None:
