@@ -56,7 +56,7 @@ from .delivery.answering import AnswerOutcome
 from .delivery.briefing import Briefing
 from .delivery.deliverer import Delivery
 from .delivery.gate import Explanation, dialog_for_keys, dialog_open, explain, why_held
-from .delivery.interrupt import InterruptOutcome
+from .delivery.interrupt import InterruptOutcome, interrupted_by
 from .delivery.typed_text import MessageStyle, typed_text
 from .delivery.typist import Pace
 from .dialogs import AgentDialog
@@ -636,7 +636,7 @@ class AgentSession:
         if text:
             check_size(text)
             self._check_receives()
-        outcome = await delivery.interrupt(f"interrupted by {sender.sender_id}")
+        outcome = await delivery.interrupt(interrupted_by(sender))
         if text and outcome.alive:
             task = self.accept(MessageRequest(text, sender, INTERRUPT_PRIORITY))
             delivery.already_interrupted(task.id)

@@ -136,7 +136,7 @@ def _row(watch: Watch) -> tuple[str, ...]:
         str(watch.get("task", ""))[:8],
         f"{watch.get('sent', 0)}/{watch.get('times', 0)}",
         f"{watch.get('every', 0):g} s",
-        watch.get("waits_for", ""),
+        tr(str(watch.get("waits_for", ""))),
     )
     return tuple(one_line(str(cell)) for cell in row)
 
@@ -247,7 +247,7 @@ class Follower:
         self._standing = standing
 
     def _say(self, at: datetime, text: str) -> None:
-        self._report(f"{at.astimezone():%H:%M:%S}  {plain(' '.join(text.split()))}")
+        self._report(f"{at.astimezone():%H:%M:%S}  {plain(tr(' '.join(text.split())))}")
 
 
 def label(watch: Watch) -> str:

@@ -33,7 +33,7 @@ from .gate import (
     shows_no_dialog,
     why_held,
 )
-from .interrupt import Interrupter, InterruptOutcome
+from .interrupt import Interrupter, InterruptOutcome, interrupted_by
 from .typist import FRAME, Commit, Typed, TypingResult, Typist
 
 log = logging.getLogger(__name__)
@@ -693,7 +693,7 @@ class Delivery:
         if self._started:
             self._interrupting = task.id
             try:
-                outcome = await self.interrupt(f"interrupted by {task.sender.sender_id}", task.follows)
+                outcome = await self.interrupt(interrupted_by(task.sender), task.follows)
             finally:
                 self._interrupting = ""
             if not outcome.stopped and task.id in self._outbox:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from synapse_tui.agents.composer import Proof
 from synapse_tui.agents.keyboard import APART, Keyboard
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.core.model import AgentState
+from synapse_tui.core.model import USER, AgentState, Sender
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.system.dataclass import dataclass
 
@@ -31,6 +31,11 @@ class InterruptOutcome:
     seconds: float
     reason: str = ""  # why it did not stop, for people; empty if it did
     restored: str = ""
+
+
+def interrupted_by(sender: Sender) -> str:
+    """Return why a turn has ended."""
+    return f"interrupted by {'you' if sender.sender_id == USER.sender_id else sender.sender_id}"
 
 
 class Interrupter:

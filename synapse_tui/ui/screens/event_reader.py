@@ -158,9 +158,9 @@ class EventReader:
         self._main.show_agents()
         closed = event.agent_id not in self._host.agents  # by the user, who knows
         if not closed and not self._looked_at(event.agent_id):
-            text = f"{self._app.label(event.agent_id)} {event.status.words}"
+            text = f"{self._app.label(event.agent_id)} {tr(event.status.words)}"
             self._app.notice(text, "information" if event.status.ok else "warning")
-            self._call(event.agent_id, event.status.words)
+            self._call(event.agent_id, tr(event.status.words))
         return None
 
     @_read.register
