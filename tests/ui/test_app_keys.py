@@ -21,6 +21,7 @@ from synapse_tui.ui.app import SynapseApp
 from synapse_tui.ui.screens.application import help_text
 from synapse_tui.ui.screens.composer import Chips, Composer
 from synapse_tui.ui.screens.dialog import Confirm, Report
+from synapse_tui.ui.screens.main import restore_view, view_state
 from synapse_tui.ui.screens.new_agent import COMMAND, NewAgent
 from synapse_tui.ui.screens.palette import Palette
 from synapse_tui.widgets.driver import TerminalKey, TerminalText
@@ -851,3 +852,16 @@ async def test_headings_of_the_leaders_menu_have_air_above_and_keys_beneath(size
                     assert not {column[row + 1], column[row + 2]} & {"", *GROUPS}, column
         if size >= (120, 40):
             assert [column[0] for column in columns] == list(GROUPS), "each group is whole"
+
+
+async def test_panes_whose_numbers_come_back_are_shown_in_their_order():
+    host = three_agents()
+    async with running(host, (84, 24), layout="columns") as (app, _pilot):
+
+        def shown() -> list[str]:
+            return [pane.agent_id for pane in app.main.deck.panes if pane.display]
+
+        await until(lambda: shown() == [CLAUDE, CODEX])
+        numbers = {CLAUDE: 1, GEMINI: 2, CODEX: 3}
+        restore_view(app.main, {**view_state(app.main), "numbers": numbers})
+        await until(lambda: shown() == [CLAUDE, GEMINI])

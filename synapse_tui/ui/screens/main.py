@@ -220,6 +220,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.numbers = Numbers({str(each): number for each, number in known if type(number) is int})
         self.show_agents()
         self.deck.sort_children(key=lambda pane: self.numbers.given.get(getattr(pane, "agent_id", ""), 0))
+        self.deck.update_shown()
 
     def _pane_after(self, agent_id: str) -> Pane | None:
         numbers = self.numbers.given
