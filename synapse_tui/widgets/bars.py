@@ -124,7 +124,10 @@ class StatusBar(SegmentBar):
         if self.scrolling:
             return self._scrolling(room), right
         leader = _hint(LEADER, key_label(self.keymap.leader), "menu")
-        return fit_hints(leader, self.keymap, room, {"sidebar": tr("board")} if self.beside else {}), right
+        words = {"sidebar": tr("board")} if self.beside else {}
+        if any(agent.agent_id == self.active and agent.exit is not None for agent in self.agents):
+            words["interrupt"] = ""
+        return fit_hints(leader, self.keymap, room, words), right
 
     def shrunk_pieces(self) -> list[Piece]:
         if not self.shrunk_by:
@@ -204,7 +207,8 @@ def fit_hints(leader: Sequence[Piece], keymap: Keymap, width: int, words: Mappin
         leader: The hint of the leader key, which always stays.
         keymap: The keys in effect.
         width: Cells for all of them.
-        words: What the keys of some actions do now, where that is not what their actions say.
+        words: What the keys of some actions do now, where that is not what their actions say; empty if
+            they do nothing.
     """
     room = width - width_of(leader)
     hints = {
@@ -214,6 +218,7 @@ def fit_hints(leader: Sequence[Piece], keymap: Keymap, width: int, words: Mappin
             words.get(action.id, action.hint or tr(action.title).lower()),
         )
         for action in keymap.with_keys()
+        if words.get(action.id) != ""
     }
     kept = set()
     for name in sorted(hints, key=lambda name: _KEEP.index(name) if name in _KEEP else len(_KEEP)):

@@ -21,7 +21,7 @@ from synapse_tui.system.language import join_rows, tr
 from .agent_rows import BESIDE, Line, changed_columns, counts, flat_row, heading, name_column, tall_row
 from .board_model import BoardRow
 from .fit import ELLIPSIS, Hint, Piece, fill, hint_row, shorten, width_of
-from .states import HELD, State
+from .states import HELD, NOT_STARTED, State
 from .text import one_line, plural, wrap_words, wrapped_line
 
 WIDEST = 230  # width from which the timeline has a column of its own
@@ -173,7 +173,7 @@ def _middle(text: str, width: int, height: int) -> list[Line]:
 
 
 def _head(view: BoardView, width: int) -> Line:
-    total = sum(view.counts.values())
+    total = sum(count for state, count in view.counts.items() if state is not NOT_STARTED)
     name = [
         Piece(" " * EDGE),
         Piece(view.project, "bold $ink"),

@@ -103,7 +103,8 @@ def _title(view: MentionView, find: Find) -> list[Piece]:
         title = tr("message an agent")
     elif view.target:
         title = f"→ {view.target}"
-        about = _about(view.target, view.targets, find) if len(view.targets) == 1 else []
+        here = len(view.targets) == 1 and not view.problem
+        about = _about(view.target, view.targets, find) if here else []
     else:
         title = tr("→ which one?")
     if view.priority != DEFAULT_PRIORITY:

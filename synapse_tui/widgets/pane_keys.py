@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # the token for the interceptor: a key and its original bytes
 KeyToken = tuple[KeyEvent, bytes]
 Interceptor = MentionInterceptor[KeyToken]
+_RENEW = 1.0  # seconds until a mention is drawn again, with the states of its receivers
 _LOOK = 0.03  # seconds between checks of the screen while a mention is on probation
 
 
@@ -29,6 +30,7 @@ class PaneKeys:
         self._interceptor = interceptor
         self._settling: Timer | None = None
         self._showing = False
+        self._renewal: Timer | None = None
 
     def press(self, key: KeyEvent, raw: bytes) -> None:
         if self._view.scroll_mode is not None:
@@ -103,6 +105,13 @@ class PaneKeys:
         self._showing = False
         if self._interceptor is not None and self._view.is_attached:
             self._view.show_mention(self._interceptor.view)
+            if self._renewal is None and self._interceptor.active:
+                self._renewal = self._view.set_timer(_RENEW, self._show_again)
+
+    def _show_again(self) -> None:
+        """Draw the mention anew: the state of its receivers may have changed."""
+        self._renewal = None
+        self._show_mention()
 
     def _await_settling(self, interceptor: Interceptor) -> None:
         if interceptor.doubtful and self._settling is None:

@@ -145,6 +145,10 @@ class FakeOutbox:
     def __len__(self) -> int:
         return len(self.waiting)
 
+    @property
+    def head(self) -> str | None:
+        return next((task_id for task_id in self.waiting if task_id not in self.parked), None)
+
     def is_parked(self, task_id: str) -> bool:
         return task_id in self.parked
 

@@ -509,6 +509,58 @@ async def test_closing_and_quitting_tell_of_messages_that_wait():
         await until(lambda: CODEX not in host.agents)
 
 
+async def test_what_a_question_says_goes_with_what_it_is_about():
+    host = three_agents()
+    host.agents[CODEX].become(AgentState.PROCESSING)
+    async with running(host) as (app, pilot):
+        await until(lambda: app.main.agents[1].state is AgentState.PROCESSING)
+        app.perform("close_agent", CODEX)
+        await until(lambda: "codex: working" in text_of(app) and "unfinished work is lost" in text_of(app))
+        host.agents[CODEX].become(AgentState.READY)
+        await until(lambda: "codex: ready" in text_of(app) and "unfinished" not in text_of(app))
+        await host.close(CODEX)
+        await until(lambda: at_main(app))
+        app.perform("restart_agent", GEMINI)
+        await until(lambda: "Restarting ends it" in text_of(app))
+        host.agents[GEMINI].end(ExitStatus(code=3))
+        await until(lambda: "Restarting ends it" not in text_of(app) and "alice: exited" in text_of(app))
+        await pilot.press("escape")
+        app.perform("quit")
+        await until(lambda: "Quitting stops 1 agent: claude." in text_of(app))
+        host.add(AgentSpec("claude", "erin"))
+        await until(lambda: "Quitting stops 2 agents" in text_of(app) and "Stop 2 agents" in text_of(app))
+
+
+async def test_that_an_agent_has_ended_is_said_until_it_runs_again_and_f8_is_not_offered_for_it():
+    host = three_agents()
+    async with running(host, (200, 30)) as (app, pilot):
+        await until(lambda: "F8 interrupt" in text_of(app))
+        host.agents[CLAUDE].end(ExitStatus(signal=9))
+        await until(lambda: "F8 interrupt" not in text_of(app))
+        await pilot.press("f8")
+        await until(lambda: app.main.status_bar.notice == "claude has ended")
+        await host.restart(CLAUDE)
+        await until(lambda: not app.main.status_bar.notice)
+
+
+async def test_a_mention_shows_what_its_receiver_does_meanwhile():
+    host = three_agents()
+    for session in host.agents.values():
+        session.composer = True
+        session.become(AgentState.READY)
+    async with running(host, (120, 40)) as (app, pilot):
+
+        def title() -> str:
+            return next((row for row in text_of(app).splitlines() if "→ alice" in row), "")
+
+        await pilot.press("at", *"alice", "space", *"hi")
+        await until(lambda: "ready" in title() and "Enter sends" in text_of(app))
+        host.agents[GEMINI].become(AgentState.PROCESSING)
+        await until(lambda: "working" in title())
+        await host.close(GEMINI)
+        await until(lambda: "Enter sends" not in text_of(app) and "alice has ended" in text_of(app))
+
+
 async def test_an_agent_that_runs_is_closed_after_asking_and_comes_back_to_its_number():
     host = three_agents()
     async with running(host, size=(120, 40)) as (app, pilot):

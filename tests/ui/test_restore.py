@@ -169,6 +169,19 @@ async def test_agents_that_are_opened_unasked_do_not_wait_for_trust(tmp_path: Pa
         await until(lambda: isinstance(app.screen, TrustQuestion))
 
 
+async def test_the_waiting_messages_are_counted_again(monkeypatch):
+    monkeypatch.setattr("synapse_tui.ui.screens.questions.COUNT_SECONDS", 0.05)
+    left = [2]
+
+    async def waiting() -> int:
+        return left[0]
+
+    async with running(FakeHost(), restore=offer(waiting)) as (app, _pilot):
+        await until(lambda: "2 messages wait" in text_of(app))
+        left[0] = 0  # they were canceled by a command
+        await until(lambda: "wait" not in text_of(app))
+
+
 @pytest.mark.parametrize("dialog", ["leave", "restore"])
 async def test_paragraphs_of_a_dialog_are_one_blank_row_apart(dialog):
     async def waiting() -> int:
@@ -177,7 +190,9 @@ async def test_paragraphs_of_a_dialog_are_one_blank_row_apart(dialog):
     async with running(FakeHost(), (80, 24)) as (app, pilot):
         leaves = dialog == "leave"
         app.push_screen(
-            Quit("Quitting stops it.", "Stop") if leaves else RestoreQuestion(offer(waiting), history=True)
+            Quit("Leave?", "Quitting stops it.", "Stop")
+            if leaves
+            else RestoreQuestion(offer(waiting), history=True)
         )
         word = "Quitting stops" if leaves else "3 messages wait"
         await until(lambda: word in text_of(app))

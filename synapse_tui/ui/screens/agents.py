@@ -71,6 +71,13 @@ class AgentActions:
         session = self._host.agents.get(agent.agent_id) if agent is not None else None
         return (session, agent) if session is not None and agent is not None else None
 
+    def _say_ended(self, agent: AgentView) -> None:
+        def still() -> bool:
+            now = self._main.find(agent.agent_id)
+            return now is not None and now.exit is not None
+
+        self._app.notice(f"{agent.label} has ended", "warning", still=still)
+
     def action_next_agent(self) -> None:
         self._main.step(1)
 
@@ -109,14 +116,21 @@ class AgentActions:
         if found is None:
             return
         session, agent = found
-        text = _closing(session, agent, self._app.keymap.way("reopen_agent")) if agent.exit is None else ""
-        if waiting := self.waiting_text(agent.agent_id):
-            text = f"{text}\n{waiting}".strip()
 
         def close() -> None:
             self._app.spawn(self._host.close(agent.agent_id))
 
-        if text:
+        def text() -> str:
+            now = self._main.find(agent.agent_id)
+            if now is None:
+                return ""
+            if now.exit is None:
+                about = _closing(session, now, self._app.keymap.way("reopen_agent"))
+            else:
+                about = tr(f"{now.label}: {now.state_text}")
+            return f"{about}\n{self.waiting_text(agent.agent_id)}".rstrip()
+
+        if agent.exit is None or self.waiting_text(agent.agent_id):
             question = Confirm(tr(f"Close {agent.label}?"), text, tr("Close it"))
             self._app.ask(question, lambda yes: close() if yes else None)
         else:
@@ -139,8 +153,15 @@ class AgentActions:
         def restart() -> None:
             self._app.spawn(self._host.restart(agent.agent_id))
 
+        def text() -> str:
+            now = self._main.find(agent.agent_id)
+            if now is None:
+                return ""
+            if now.exit is not None:
+                return tr(f"{now.label}: {now.state_text}")
+            return tr(f"{now.label}: {now.state_text}\nRestarting ends it; it may lose its conversation.")
+
         if agent.exit is None:
-            text = tr(f"{agent.label}: {agent.state_text}\nRestarting ends it; it may lose its conversation.")
             question = Confirm(tr(f"Restart {agent.label}?"), text, tr("Restart it"))
             self._app.ask(question, lambda yes: restart() if yes else None)
         else:
@@ -184,7 +205,7 @@ class AgentActions:
         if session.watcher.on:
             self._app.ask(WatchView(agent.agent_id, agent.label, session.watcher), self._app.notice)
         elif agent.exit is not None:
-            self._app.notice(f"{agent.label} has ended", "warning")
+            self._say_ended(agent)
         else:
             self._app.ask(WatchForm(agent.label, session.watcher), self._app.notice)
 
@@ -194,7 +215,7 @@ class AgentActions:
             return
         _session, agent = found
         if agent.exit is not None:
-            self._app.notice(f"{agent.label} has ended", "warning")
+            self._say_ended(agent)
             return
 
         def interrupt(text: str) -> Awaitable[None]:

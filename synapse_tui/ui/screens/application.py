@@ -19,9 +19,10 @@ from synapse_tui.widgets.fit import pad
 from synapse_tui.widgets.key_hints import place_of
 from synapse_tui.widgets.states import state_mark
 from synapse_tui.widgets.text import plural, wrapped
+from synapse_tui.widgets.views import AgentView
 
 from .agents import AgentActions
-from .dialog import Confirm, Dialog, Report, describe
+from .dialog import Confirm, LiveQuestion, Report, describe
 from .messages import MessageActions
 from .new_agent import NewAgentActions
 from .palette import Palette, PaletteEntry, offers
@@ -165,14 +166,28 @@ class ApplicationActions:
             self._app.session.detach()
 
     def action_quit(self) -> None:
-        live = [agent for agent in self._app.main.agents if agent.exit is None and not agent.external]
-        scratch = (
-            self._app.guide and self._app.session is None
-        )  # `synapse demo`: its home folder goes with it
-        waiting = "" if scratch else self._agents.waiting_text(*self._host.agents)
-        if not live and not waiting:
+        if not self._live() and not self._waiting():
             self._app.exit()
-            return
+        elif self._app.session is None:
+            question = Confirm(tr("Quit synapse-tui?"), self._quitting, self._stopping)
+            self._app.ask(question, lambda sure: self._app.exit() if sure else None)
+        else:
+            self._app.ask(Quit(tr("Leave synapse-tui?"), self._quitting, self._stopping), self._leave)
+
+    def _live(self) -> list[AgentView]:
+        return [agent for agent in self._app.main.agents if agent.exit is None and not agent.external]
+
+    def _waiting(self) -> str:
+        scratch = self._app.guide and self._app.session is None  # `synapse demo`: its home folder goes, too
+        return "" if scratch else self._agents.waiting_text(*self._host.agents)
+
+    def _stopping(self) -> str:
+        live = self._live()
+        return tr(f"Stop {plural(len(live), 'agent')} and quit") if live else tr("Quit")
+
+    def _quitting(self) -> str:
+        """Describe what quitting stops."""
+        live = self._live()
         states = [agent.state for agent in live]
         working, asking = states.count(AgentState.PROCESSING), states.count(AgentState.WAITING)
         count, names = plural(len(live), "agent"), ", ".join(agent.label for agent in live)
@@ -181,25 +196,16 @@ class ApplicationActions:
             lines.append(tr(f"{working} of them {'is' if working == 1 else 'are'} still working."))
         if asking:
             lines.append(tr(f"{asking} of them {'needs' if asking == 1 else 'need'} you."))
-        if waiting:
-            lines.append(waiting)
-        text, yes = "\n".join(lines), tr(f"Stop {count} and quit") if live else tr("Quit")
-        if self._app.session is None:
-            question = Confirm(tr("Quit synapse-tui?"), text, yes)
-            self._app.ask(question, lambda sure: self._app.exit() if sure else None)
-        else:
-            self._app.ask(Quit(text, yes), self._leave)
+        return "\n".join([*lines, self._waiting()]).rstrip()
 
-    def _leave(self, how: Leave) -> None:
+    def _leave(self, how: Leave | None) -> None:
         if how == "stop":
             self._app.exit()
-        else:
+        elif how == "detach":
             self.action_detach()
 
 
-class Quit(Dialog[Leave]):
-    BOX_CLASSES: ClassVar[str] = "-danger"
-    TITLE_TEXT: ClassVar[str] = "Leave synapse-tui?"
+class Quit(LiveQuestion[Leave]):
     SUBTITLE: ClassVar[str] = "d detach · y stop · Esc cancels"
     AUTO_FOCUS = "#detach"
     BINDINGS: ClassVar = [
@@ -210,27 +216,22 @@ class Quit(Dialog[Leave]):
         ("right", "app.focus_next"),
     ]
 
-    def __init__(self, text: str, stop: str) -> None:
-        super().__init__()
-        self._text = text
-        self._stop = stop
-
     def body(self) -> ComposeResult:
         yield Static(
             Content(tr("Detaching keeps all agents running; synapse-tui attaches again.")), markup=False
         )
-        yield Static(Content(self._text), classes="text", markup=False)
+        yield Static(Content(self._text()), classes="text", markup=False)
 
     def buttons(self) -> ComposeResult:
         yield Button(tr("Detach"), id="detach", variant="primary", compact=True)
-        yield Button(Content(self._stop), id="stop", variant="error", compact=True)
+        yield Button(Content(self._yes()), id="yes", variant="error", compact=True)
         yield Button(tr("Cancel"), id="cancel", compact=True)
 
     def action_leave_by(self, how: Leave) -> None:
         self.dismiss(how)
 
     def pressed(self, button: str) -> None:
-        self.dismiss("stop" if button == "stop" else "detach" if button == "detach" else None)
+        self.dismiss("stop" if button == "yes" else "detach" if button == "detach" else None)
 
 
 Runs = list[tuple[str, str]]

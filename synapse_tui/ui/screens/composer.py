@@ -57,6 +57,7 @@ class Recipient:
         note: State, or the folder or endpoint of an agent elsewhere.
         agent: None for agents elsewhere.
         draft: Whether the user has written something in its own composer.
+        waits: Whether other messages wait there for the same.
     """
 
     address: str
@@ -65,6 +66,7 @@ class Recipient:
     note: str
     agent: AgentView | None = None
     draft: bool = False
+    waits: bool = False
 
     def outlook(self, priority: int) -> str:
         """Say what will happen to a message; empty if nothing is known of the receiver."""
@@ -81,6 +83,8 @@ class Recipient:
             return tr("holds it while you write there")
         if state is AgentState.STARTING:
             return tr("takes it when it is ready")
+        if self.waits and state in (AgentState.PROCESSING, AgentState.READY):
+            return tr("takes it after the messages that wait there")
         if state is AgentState.PROCESSING:
             soon = priority > DEFAULT_PRIORITY
             return tr("takes it in this turn if it can") if soon else tr("takes it after this turn")
@@ -106,14 +110,17 @@ class Recipient:
 
 
 def recipients(
-    addresses: Sequence[Address], agents: Mapping[str, AgentView], drafts: Collection[str] = ()
+    addresses: Sequence[Address],
+    agents: Mapping[str, AgentView],
+    drafts: Collection[str] = (),
+    waiting: Collection[str] = (),
 ) -> list[Recipient]:
     """List the receivers: agents here, `all` if there are several, then agents elsewhere."""
     addresses = [address for address in addresses if address.receives]
     here = [address for address in addresses if address.agent_id in agents]
     elsewhere = [address for address in addresses if address.agent_id not in agents]
     types = Counter(address.agent_type for address in addresses if address.local)
-    found = [_local(address, agents[address.agent_id], types, drafts) for address in here]
+    found = [_local(address, agents[address.agent_id], types, drafts, waiting) for address in here]
     everyone = sum(address.local and address.live for address in addresses)
     if everyone > 1:
         found.append(Recipient(ALL, "", "", tr(f"{everyone} agents here")))
@@ -127,16 +134,27 @@ def recipients(
     return found
 
 
-def _local(address: Address, agent: AgentView, types: Counter[str], drafts: Collection[str]) -> Recipient:
+def _local(
+    address: Address,
+    agent: AgentView,
+    types: Counter[str],
+    drafts: Collection[str],
+    waiting: Collection[str],
+) -> Recipient:
     if address.name:
         short = address.name
     elif types[address.agent_type] == 1:
         short = address.agent_type
     else:
         short = f"{address.agent_type}-{address.port}"
-    written = address.agent_id in drafts
     return Recipient(
-        one_line(short), address.agent_id, address.agent_type, agent.state_text, agent, draft=written
+        one_line(short),
+        address.agent_id,
+        address.agent_type,
+        agent.state_text,
+        agent,
+        draft=address.agent_id in drafts,
+        waits=address.agent_id in waiting,
     )
 
 
@@ -536,6 +554,8 @@ class Composer(Form[str]):
     def _set_receivers(self, names: Sequence[str]) -> None:
         chips = self.query_one(Chips)
         chips.kinds = {recipient.address: recipient.kind for recipient in self._recipients}
+        if chips.names != tuple(names):
+            self.show_error("")  # it may have been about a receiver
         chips.names = tuple(names)
         field = self.query_one("#to", Input)
         field.placeholder = tr("+ add") if names else tr("name, id or all")

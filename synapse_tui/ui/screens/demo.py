@@ -98,12 +98,12 @@ class Demo:
                 break
             self._app.perform("next_waiting")
         await self._read()
-        if self._is_active("tom"):
+        answers = self._is_active("tom") and self._is("tom", AgentState.WAITING)
+        if answers:
             self._press("3")
         await self._until(lambda: self._is("tom", AgentState.READY))
-        self._caption(
-            tr("Only you give permission"), [(tr("The demo answered for you: denied."), "bold $ink")]
-        )
+        said = tr("The demo answered for you: denied.") if answers else tr("The dialog is closed.")
+        self._caption(title, [(said, "bold $ink")])
         await self._read()
 
     async def _overview(self) -> None:

@@ -43,6 +43,7 @@ Row = tuple[str, Content]
 BUSY = tr("one moment…")
 _BETWEEN_HINTS = re.compile(r"\s*[·・]\s*")
 BUTTON_KEY = re.compile(r"(.+?) ?[(（](.)[)）]$")
+NEWS_SECONDS = 1.0  # how often what a question says is looked at again
 READY_SECONDS = 2.0  # a dialog accepts keys again after this, even if the last one is still being handled
 ROUNDS = 2  # passes through the message queues for one key or click: the event itself, then what it posts
 LEAST_ROWS = 3
@@ -349,24 +350,47 @@ class Form(Dialog[Result]):
         return self.query_one(f"#{field}", Input).value.strip()
 
 
-class Confirm(Dialog[bool]):
-    """Asks a yes/no question; the result is True only if confirmed."""
+class LiveQuestion(Dialog[Result]):
+    """Asks something about what goes on meanwhile.
+
+    Args:
+        title: What is asked.
+        text: What is so now; it is drawn again as it changes, and nothing is asked any more once it is empty.
+        yes: The button that agrees, whose id is `yes`.
+    """
 
     BOX_CLASSES: ClassVar[str] = "-danger"
+
+    def __init__(self, title: str, text: str | Callable[[], str], yes: str | Callable[[], str]) -> None:
+        super().__init__(title)
+        self._text = text if callable(text) else lambda: text
+        self._yes = yes if callable(yes) else lambda: yes
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.set_interval(NEWS_SECONDS, self._show_news)
+
+    def _show_news(self) -> None:
+        text = self._text()
+        if not text:
+            self.dismiss(None)
+            return
+        self.query_one(".text", Static).update(Content(text))
+        self.query_one("#yes", Button).label = Content(self._yes())
+
+
+class Confirm(LiveQuestion[bool]):
+    """Asks a yes/no question; the result is True only if confirmed."""
+
     SUBTITLE: ClassVar[str] = "y yes · n no · Esc cancels"
     AUTO_FOCUS = "#cancel"
     BINDINGS: ClassVar = [("y", "yes"), ("n", "leave"), ("left,right", "app.focus_next")]
 
-    def __init__(self, title: str, text: str, yes: str) -> None:
-        super().__init__(title)
-        self._text = text
-        self._yes = yes
-
     def body(self) -> ComposeResult:
-        yield Static(Content(self._text), classes="text", markup=False)
+        yield Static(Content(self._text()), classes="text", markup=False)
 
     def buttons(self) -> ComposeResult:
-        yield Button(Content(self._yes), id="yes", variant="error", compact=True)
+        yield Button(Content(self._yes()), id="yes", variant="error", compact=True)
         yield Button(tr("Cancel"), id="cancel", compact=True)
 
     def pressed(self, button: str) -> None:

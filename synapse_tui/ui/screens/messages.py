@@ -96,7 +96,8 @@ class MessageActions:
     def recipients(self) -> list[Recipient]:
         agents = {agent.agent_id: agent for agent in self._main.agents}
         written = {each.agent_id for each in self._host.agents.values() if each.reading().draft}
-        return recipients(self._host.addresses(), agents, written)
+        waiting = {each.agent_id for each in self._host.agents.values() if each.outbox.head is not None}
+        return recipients(self._host.addresses(), agents, written, waiting)
 
     def action_compose(self, address: str = "") -> None:
         """Open the composer with the latest draft, or the latest draft to the given receiver."""

@@ -9,6 +9,7 @@ to the pane with the rest.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
     from synapse_tui.system.trust import UntrustedFile
 
+COUNT_SECONDS = 2.0  # how often the waiting messages are counted while it is asked whether to reopen agents
 QUIET_SECONDS = 1.0  # without a key, before a question opens, and while it is open before it accepts one
 Taken = Literal["screen", "main", "nothing"]
 """Who receives the input: the open screen, the main screen below it, or neither."""
@@ -325,19 +327,22 @@ class RestoreQuestion(Question[bool]):
         self.run_worker(self._count())
 
     async def _count(self) -> None:
-        try:
-            count = await self._offer.waiting()
-        except HistoryError as error:
-            text = tr(f"Their waiting messages cannot be counted: {error.message}.")
-        else:
-            text = ""
-            if count == 1:
-                text = tr("1 message waits until its agent is open again, also if you start fresh.")
-            elif count:
-                text = tr(
-                    f"{count} messages wait until their agents are open again, also if you start fresh."
-                )
-        self.query_one("#what", Static).update(self._about(text))
+        """Say how many messages wait, which others may cancel meanwhile."""
+        while True:
+            try:
+                count = await self._offer.waiting()
+            except HistoryError as error:
+                text = tr(f"Their waiting messages cannot be counted: {error.message}.")
+            else:
+                text = ""
+                if count == 1:
+                    text = tr("1 message waits until its agent is open again, also if you start fresh.")
+                elif count:
+                    text = tr(
+                        f"{count} messages wait until their agents are open again, also if you start fresh."
+                    )
+            self.query_one("#what", Static).update(self._about(text))
+            await asyncio.sleep(COUNT_SECONDS)
 
     def buttons(self) -> ComposeResult:
         reopen = tr("Reopen it") if self._one else tr("Reopen them")
