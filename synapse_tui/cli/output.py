@@ -168,6 +168,9 @@ def _unexpected(error: Exception, name: str, *, as_json: bool) -> int:
 
 
 def _misused(error: click.ClickException, words: Sequence[str]) -> int:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # whose message is the help
+        note(error.format_message())
+        return error.exit_code
     # The arguments could not be parsed, so look for --json in them directly.
     if "--json" in words[: words.index("--") if "--" in words else None]:
         message = error.format_message()

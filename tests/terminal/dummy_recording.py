@@ -50,7 +50,7 @@ async def _play(run: Recorder) -> None:
     await submit("%%run:seq 1 60%%")
     await look("a dialog", "Do you want to proceed?")
     run.press(b"\r")
-    await look("output that scrolls", "Done. (16 characters")
+    await look("output that scrolls", "Only directives. (16 characters")
     await submit("%%hang:60%%")
     await look("working", "esc interrupts")
     run.press(b"\x1b")

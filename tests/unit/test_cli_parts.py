@@ -28,6 +28,7 @@ from synapse_tui.core.content import Part
 from synapse_tui.core.errors import ConfigError, InvalidValue, MessageTooLarge
 from synapse_tui.core.model import AgentSpec, TaskState
 from synapse_tui.messages.reasons import Reason
+from tests.command_line import call
 
 
 class Time:
@@ -463,3 +464,10 @@ def test_a_task_becomes_one_thing() -> None:
     for state, failed, rejected in ((None, True, True), ("completed", True, False)):
         with pytest.raises(InvalidValue, match="cannot be"):
             state_of(state, failed=failed, rejected=rejected)
+
+
+@pytest.mark.parametrize("words", [(), ("history", "show"), ("external",)])
+def test_a_command_without_what_it_needs_says_its_usage_once(words, tmp_path):
+    result = call("synapse", *words, environ={"HOME": str(tmp_path)}, folder=tmp_path)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.count("Usage: ") == 1
