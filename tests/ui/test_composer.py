@@ -102,6 +102,17 @@ async def test_changes_of_tasks_are_shown_together_while_a_message_is_written(mo
         assert len(shown) < 100
 
 
+async def test_the_last_message_may_be_to_an_agent_that_is_closed_whose_id_another_one_has():
+    host = three_agents()
+    host.history.put("for the one before", "done", to=CODEX, called="erin")
+    async with running(host) as (app, pilot):
+        await pilot.press("f2")
+        await until(lambda: "✓ erin" in words(app, "#last") and "for the one before" in words(app, "#last"))
+        host.message(CODEX, "for the one of now")
+        await until(lambda: "codex" in words(app, "#last").splitlines()[0])
+        assert "✓ erin" in words(app, "#last").splitlines()[1]
+
+
 async def test_all_stands_alone():
     async with running(three_agents()) as (app, pilot):
         await pilot.press("f2", *"ali", "comma", *"all", "comma")

@@ -757,14 +757,14 @@ def _move(view: OptionList, by: int) -> None:
         view.highlighted = (before + by) % view.option_count
 
 
-def last_lines(tasks: Sequence[Task], labels: Mapping[str, str], width: int, now: datetime) -> Content:
-    """Draw messages and what became of them, a line each: `✓ bob  which tests?   done 2:10`."""
+def last_lines(sent: Sequence[tuple[Task, str]], width: int, now: datetime) -> Content:
+    """Draw messages to agents, whose names come with them, a line each: `✓ bob  which tests?   done 2:10`."""
     rows = []
-    for number, task in enumerate(tasks):
+    for number, (task, receiver) in enumerate(sent):
         mark = delivery_mark(task)
         word = tr("answered") if task.answered else mark.word
         why = f": {tr(one_line(task.reason))}" if task.reason and not task.state.final else ""
-        name = shorten(one_line(labels.get(task.target, task.target)), NAME, "middle")
+        name = shorten(one_line(receiver), NAME, "middle")
         status = f"  {shorten(word + why, width // 3)} {since((now - task.updated_at).total_seconds())}"
         head = Piece(pad("" if number else tr("Last"), LABEL), "$faint")
         left = [head, Piece(f"{mark.glyph} ", f"${mark.colour}"), Piece(f"{name}  ", "$ink")]

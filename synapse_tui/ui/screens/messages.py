@@ -19,11 +19,11 @@ from textual.widgets import Button, Static
 
 from synapse_tui.core.addresses import Address, receivers, resolve
 from synapse_tui.core.content import Artifact, artifact_words, part_words
-from synapse_tui.core.errors import AddressError, SynapseError, TakesNoMessages, TaskNotFound
+from synapse_tui.core.errors import AddressError, HistoryError, SynapseError, TakesNoMessages, TaskNotFound
 from synapse_tui.core.model import USER, WATCHED_WORK, DeliveryState, Task, TaskState
 from synapse_tui.core.wording import moment, standing_words
 from synapse_tui.messages.reasons import Reason
-from synapse_tui.messages.records import Change
+from synapse_tui.messages.records import Change, Record, TaskQuery
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import name_list, tr
 from synapse_tui.widgets import views
@@ -52,6 +52,7 @@ TITLE_ROOM = 58  # characters up to which a pane's title names each of several r
 NAME_CELLS = 18
 MOST_MARKDOWN = 20_000  # characters of an answer from which it is shown as plain text
 LAST = 2  # messages of which the composer shows what became of them
+RECALLED = 20  # messages that are read from the history to find these among
 TEXT_CELLS = 200
 ALLOWED = tr("messages are typed from now on")
 DRAFT_KEPT = tr("the draft is kept: writing a message opens it again")
@@ -79,6 +80,7 @@ class MessageActions:
         self._asked: set[str] = set()  # ids of agents without a profile that the user was asked about
         self.folder = self._host.folder
         self.templates = self._host.paths.templates
+        self._sent_before: Sequence[Record] = ()  # the newest messages in the history
         self._drafts: list[Draft] = []  # unsent drafts, the most recent last
         self._kept: list[tuple[str, Draft]] = []  # pane, and the draft to send once its receiver runs
         self._known: dict[str, Address] = {}  # agents of the project, running or closed, by id
@@ -153,6 +155,7 @@ class MessageActions:
 
         composer = Composer(self, send, draft=begin, keeps=keeps, keep=keep)
         self._app.ask(composer, then)
+        self._app.spawn(self._recall(composer))
 
     def _forget(self, *drafts: Draft) -> None:
         self._drafts = [draft for draft in self._drafts if draft not in drafts]
@@ -183,13 +186,25 @@ class MessageActions:
         return ""
 
     def last_lines(self, width: int) -> Content:
-        sent = (task for task in self._host.tasks if task.sender.sender_id == USER.sender_id)
-        own = [
-            task
-            for task in sent
-            if not ("nudge" in task.metadata or task.metadata.get("kind") == WATCHED_WORK)
-        ]
-        return last_lines(own[: -LAST - 1 : -1], self._app.labels(), width, self._app.today())
+        labels, live = self._app.labels(), {task.id: task for task in self._host.tasks}
+        sent = [(task, labels.get(task.target, task.target)) for task in live.values()]
+        for record in self._sent_before:
+            task = record.task
+            if task.id not in live:
+                sent.append((task, record.names(labels).get(task.target, task.target)))
+        own = [each for each in sent if _is_written(each[0])]
+        own.sort(key=lambda each: each[0].created_at, reverse=True)
+        return last_lines(own[:LAST], width, self._app.today())
+
+    async def _recall(self, composer: Composer) -> None:
+        """Read what the user has sent to agents that are closed by now."""
+        wanted = TaskQuery(sender=USER.sender_id, project=str(self._host.project), limit=RECALLED)
+        try:
+            self._sent_before = (await self._host.history.reader.page(wanted)).items
+        except HistoryError as error:
+            log.info("the last messages were not read: %s", error.message)
+        if composer.is_attached:
+            composer.show_news()
 
     def _wrote_to(self, pane: str, receipts: Sequence[Receipt]) -> None:
         if len(receipts) == 1:
@@ -562,6 +577,12 @@ def delivery_of(sent: Sequence[MessageProgress]) -> LastMessage:
         over=all(progress.over for progress in sent),
         several=several,
     )
+
+
+def _is_written(task: Task) -> bool:
+    """Whether the user has written it, and no watch."""
+    is_own = task.sender.sender_id == USER.sender_id
+    return is_own and "nudge" not in task.metadata and task.metadata.get("kind") != WATCHED_WORK
 
 
 _GIVEN = (DeliveryState.TYPING, DeliveryState.SUBMITTING, DeliveryState.SUBMITTED)
