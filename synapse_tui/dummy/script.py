@@ -169,11 +169,9 @@ def answer(text: str, *, turn: int, reply: str = "") -> str:
     size = tr(
         f"({chars} {'character' if chars == 1 else 'characters'}, {rows} {'line' if rows == 1 else 'lines'})"
     )
-    echo = (
-        f"{who}: {said[:160]}{'…' * (len(said) > 160)}\n{size}"
-        if said
-        else f"{tr('Only directives.')} {size}"
-    )
+    echo = f"{tr('Only directives.')} {size}"
+    if said:
+        echo = f"{who}: {said[:160]}{'…' * (len(said) > 160)}\n{size}"
     if match:
         return echo
     if turn == 0:
