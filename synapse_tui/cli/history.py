@@ -27,6 +27,7 @@ from synapse_tui.core.wording import (
     task_word,
 )
 from synapse_tui.messages.export import FORMATS, json_of, write
+from synapse_tui.messages.reasons import Reason
 from synapse_tui.system.language import name_list, tr
 
 from .caller import Caller
@@ -290,6 +291,8 @@ def _status(record: Record, live: Mapping[str, str]) -> str:
     """Describe how far a task has come; its agent may have ended with its host and cannot tell any more."""
     task = record.task
     words = standing_words(standing(task.state, task.delivery))
+    if task.state.final and Reason.of(task.reason) is Reason.GAVE_UP:
+        return tr("gave up")
     elsewhere = "@" in record.owner
     open_ = task.state.final or elsewhere or record.owner in live
     return words if open_ else tr(f"{words} (not open)")

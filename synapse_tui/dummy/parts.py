@@ -71,9 +71,9 @@ PARTS: Mapping[str, DummyRole] = MappingProxyType({
         (("", "You wrote: {text}"),),
     ),
     "bob": DummyRole(
-        "I am bob. I read what alice sends me, and I ask before I delete anything.",
+        "I am bob. I read what alice sends me, and I delete nothing without permission.",
         (
-            ("remove the build folder", "I ask you first.%%perm:rm -rf build%%That is settled."),
+            ("remove the build folder", "I do it if I may.%%perm:rm -rf build%%That is settled."),
             ("", "I have your message: {text}"),
         ),
     ),
@@ -105,7 +105,7 @@ PARTS: Mapping[str, DummyRole] = MappingProxyType({
     "ada": DummyRole("I am ada. I keep the README.", (("", "Noted in the README: {text}"),)),
     "tom": DummyRole(
         "I am tom. I tidy up.",
-        (("clean up", "I ask you first.%%perm:rm -rf build%%That is settled."), ("", "Noted: {text}")),
+        (("clean up", "I do it if I may.%%perm:rm -rf build%%That is settled."), ("", "Noted: {text}")),
     ),
 })
 # fmt: on

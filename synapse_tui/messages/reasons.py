@@ -37,6 +37,8 @@ class Reason(StrEnum):
     IN_INBOX = "in the inbox"
     READ = "read"
     UNANSWERED = "read, and not answered yet"
+    # After the end of its turn
+    GAVE_UP = "the watch gave up"  # more follows
     # After the end of its host, or of its agent's pane
     BEFORE_RESTART = "from before the restart"
     WHILE_CLOSED = "kept while the agent was closed"

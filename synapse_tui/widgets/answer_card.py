@@ -128,7 +128,7 @@ def _plain(text: str, most: int) -> str:
 def _key_row(keys: Sequence[Hint], width: int) -> list[Piece]:
     """Return the hints that fit; the middle ones are left out first."""
     wanted = list(keys)
-    while wanted and len(hint_row(wanted, width)) < 3 * len(wanted) - 1:
+    while wanted and sum(width_of(hint.pieces) + 2 for hint in wanted) - 2 > width:
         del wanted[len(wanted) // 2]
     return hint_row(wanted, width)
 

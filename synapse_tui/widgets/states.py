@@ -87,6 +87,7 @@ def spinning(mark: Mark, frame: int) -> str:
 
 _UNREAD = Mark("◌", "faint", tr("unread"))
 _ASKS = Mark("▲", "needs", tr("asks"))
+_GAVE_UP = Mark("▲", "needs", tr("gave up"))
 _DELIVERIES = {
     DeliveryState.QUEUED: Mark("○", "faint", tr("queued")),
     DeliveryState.HELD: Mark(HELD, "held", tr("held")),
@@ -113,6 +114,8 @@ def step_mark(state: TaskState, delivery: DeliveryState, reason: str = "") -> Ma
         return _DELIVERIES[DeliveryState.FAILED]
     if state is TaskState.CANCELED:
         return _DELIVERIES[DeliveryState.CANCELED]
+    if state.final and Reason.of(reason) is Reason.GAVE_UP:
+        return _GAVE_UP
     if delivery is DeliveryState.SUBMITTED and state in _TURNS:
         return _TURNS[state]
     if state is TaskState.INPUT_REQUIRED and delivery is DeliveryState.DONE:

@@ -347,6 +347,17 @@ async def test_a_card_names_no_keys_while_they_are_those_of_a_dialog():
         await until(lambda: "^] y take" in text_of(app))
 
 
+async def test_a_card_names_keys_only_where_they_act():
+    host = two_agents()
+    async with running(host, (120, 40), layout="columns") as (app, pilot):
+        await answered(app, host, "the answer")
+        await until(lambda: "^] y take" in text_of(app))
+        await pilot.press(LEADER, "2")
+        await until(lambda: "^] y" not in text_of(app) and "take" in text_of(app))
+        await pilot.press(LEADER, "1")
+        await until(lambda: "^] y take" in text_of(app))
+
+
 async def test_let_go_and_the_one_before():
     host = two_agents()
     async with running(host) as (app, pilot):

@@ -121,6 +121,13 @@ async def test_a_kept_mention_that_the_user_opens_is_sent_by_the_user_only():
         pane = app.main.deck.pane(CLAUDE)
         assert pane is not None
         assert pane.delivery is None
+        await pilot.press("escape")
+        await until(lambda: at_main(app))
+        app.perform("quit")
+        await until(lambda: "1 draft of a message is lost." in text_of(app))
+        await pilot.press("escape")
+        app.perform("compose")
+        await until(lambda: "stop" in text_of(app) and not at_main(app))
         host.add(AgentSpec("codex", port=8199))
         await until(lambda: len(app.main.agents) == 4)
         await pilot.press("escape")

@@ -352,3 +352,18 @@ def test_the_time_of_a_message_is_when_the_agent_took_it() -> None:
     assert (taken.submitted_at, taken.finished_at) == (later, None)
     more = dataclasses.replace(taken.task, updated_at=later + timedelta(seconds=5))
     assert taken.of(more).submitted_at == later
+
+
+async def test_what_is_said_of_a_task_goes_with_the_mark():
+    host = three_agents()
+    host.history.put("answered", "an answer")
+    host.history.put("not answered")
+    async with shown(host) as (app, pilot, view):
+        await until(lambda: len(view.rows) == 2)
+        view.focus()
+        await pilot.press("c")
+        await until(lambda: "no answer to copy" in text_of(app))
+        await pilot.press("down")
+        await until(lambda: "no answer to copy" not in text_of(app))
+        await pilot.press("c")
+        await until(lambda: "copied 9 characters" in text_of(app))

@@ -626,7 +626,7 @@ def test_what_a_command_said_of_a_message_is_shown_in_japanese() -> None:
 @pytest.mark.parametrize("asked", ["build フォルダーを消して", "remove the build folder"])
 def test_the_demo_agents_speak_japanese(asked: str) -> None:
     assert PARTS["bob"].greeting.startswith("bob です。")
-    words = ["先に許可を求めます。", Directive("perm", "rm -rf build"), "この件は以上です。"]
+    words = ["許可があれば行います。", Directive("perm", "rm -rf build"), "この件は以上です。"]
     assert list(PARTS["bob"].perform(asked) or ()) == words
     assert list(PARTS["alice"].perform("hello") or ()) == ["受け取りました: hello"]
 

@@ -35,3 +35,9 @@ def test_the_command_line_uses_the_words_of_the_application(
 ) -> None:
     assert standing(state, delivery) == word == step_mark(state, delivery).word
     assert step_words(state, delivery).split(", ")[-1] == word
+
+
+def test_a_task_whose_watch_gave_up_is_not_called_done() -> None:
+    """It has an answer, so it is completed; nobody has said that the work is done."""
+    reason = "the watch gave up: it worked less than 10 s after each of the last 2 nudges"
+    assert step_mark(TaskState.COMPLETED, DeliveryState.DONE, reason).word == "gave up"

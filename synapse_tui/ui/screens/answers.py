@@ -119,8 +119,10 @@ class Answers:
         for pane in self._main.deck.panes:
             top = self._top(pane.agent_id)
             if top is not None or pane.answer is not None:
-                plain = self._plain and pane.agent_id == self._main.active
-                keys = () if covered else self._keys(plain=plain)
+                active = pane.agent_id == self._main.active
+                keys = () if covered else self._keys(plain=self._plain and active)
+                if not active:  # keys are for the active pane; its buttons can be clicked
+                    keys = [hint._replace(key="") for hint in keys]
                 pane.show_answer(top, keys, self.clock() - top.since if top else 0.0)
 
     def _top(self, agent_id: str) -> AnswerView | None:

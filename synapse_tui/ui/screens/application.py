@@ -166,7 +166,7 @@ class ApplicationActions:
             self._app.session.detach()
 
     def action_quit(self) -> None:
-        if not self._live() and not self._waiting():
+        if not self._live() and not self._waiting() and not self._messages.unsent:
             self._app.exit()
         elif self._app.session is None:
             question = Confirm(tr("Quit synapse-tui?"), self._quitting, self._stopping)
@@ -196,7 +196,10 @@ class ApplicationActions:
             lines.append(tr(f"{working} of them {'is' if working == 1 else 'are'} still working."))
         if asking:
             lines.append(tr(f"{asking} of them {'needs' if asking == 1 else 'need'} you."))
-        return "\n".join([*lines, self._waiting()]).rstrip()
+        lines.append(self._waiting())
+        if unsent := self._messages.unsent:
+            lines.append(tr(f"{plural(unsent, 'draft')} of a message {'is' if unsent == 1 else 'are'} lost."))
+        return "\n".join(filter(None, lines))
 
     def _leave(self, how: Leave | None) -> None:
         if how == "stop":

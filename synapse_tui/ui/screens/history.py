@@ -272,7 +272,7 @@ class HistoryView(Dialog[None]):
 
     @on(HistoryList.Marked)
     def _marked(self, event: HistoryList.Marked) -> None:
-        self._notice = ""
+        self.show_notice("")
         self._show(event.record)
 
     def _show(self, record: Record | None) -> None:
@@ -372,8 +372,9 @@ class HistoryView(Dialog[None]):
         text = copied(record.task, what) if record is not None else ""
         if text:
             self.app.copy_to_clipboard(text)
-        self._notice = tr(f"copied {plural(len(text), 'character')}") if text else tr(f"no {what} to copy")
-        self._show_count()
+            self.show_notice(tr(f"copied {plural(len(text), 'character')}"))
+        else:
+            self.show_notice(tr("no answer to copy") if what == "answer" else tr("no message to copy"))
 
     def action_export(self) -> None:
         self._actions.export(self.filters.wanted(str(self._actions.project), self._actions.now()))

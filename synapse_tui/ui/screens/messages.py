@@ -282,10 +282,15 @@ class MessageActions:
         self._kept.append((agent_id, draft))
         self._main.show_delivery(agent_id, LastMessage(KEPT, tr(f"{address}: kept until it is back")))
         self._app.notice(
-            f"kept until {address} is back: writing a message opens it",
+            f"kept until {address} is back or the session ends; {self._app.keymap.way('compose')} opens it",
             still=lambda: any(kept is draft for _id, kept in self._kept),
         )
         self.send_kept()
+
+    @property
+    def unsent(self) -> int:
+        """How many messages are kept that are lost when the session ends."""
+        return len(self._drafts)
 
     def send_kept(self) -> None:
         """Send the mentions kept for agents that run now; called when agents come, go or change."""
