@@ -69,7 +69,7 @@ def test_the_tour_by_keys_alone(
     terminal.keys("C-]", "a")
     terminal.wait_for("3 No", "Esc to cancel")
     terminal.keys("3")
-    terminal.wait_for("Only you answered it", "Space next   Esc")
+    terminal.wait_for("The dialog is closed.", "Space next   Esc")
     assert [entry["choice"] for entry in dummy_log("dialog-answer")] == [3]
     terminal.keys("Right")
     terminal.wait_for("npm install -g @anthropic-ai/claude-code", "Esc close")
@@ -102,7 +102,7 @@ def test_the_tour_by_the_mouse_alone(launch: Launch, agents: Ready, dummy_log: L
     click("Space next")
     click("Space go there")
     click("3 No")
-    terminal.wait_for("Only you answered it")
+    terminal.wait_for("The dialog is closed.")
     assert [entry["choice"] for entry in dummy_log("dialog-answer")] == [3]
     click("Space next")
     terminal.wait_for("Your own agents")

@@ -155,7 +155,7 @@ class MessageActions:
 
         composer = Composer(self, send, draft=begin, keeps=keeps, keep=keep)
         self._app.ask(composer, then)
-        self._app.spawn(self._recall(composer))
+        self._app.spawn(self._recall())
 
     def _forget(self, *drafts: Draft) -> None:
         self._drafts = [draft for draft in self._drafts if draft not in drafts]
@@ -196,15 +196,13 @@ class MessageActions:
         own.sort(key=lambda each: each[0].created_at, reverse=True)
         return last_lines(own[:LAST], width, self._app.today())
 
-    async def _recall(self, composer: Composer) -> None:
-        """Read what the user has sent to agents that are closed by now."""
+    async def _recall(self) -> None:
+        """Read what the user has sent to agents that are closed by now, for `last_lines`."""
         wanted = TaskQuery(sender=USER.sender_id, project=str(self._host.project), limit=RECALLED)
         try:
             self._sent_before = (await self._host.history.reader.page(wanted)).items
         except HistoryError as error:
             log.info("the last messages were not read: %s", error.message)
-        if composer.is_attached:
-            composer.show_news()
 
     def _wrote_to(self, pane: str, receipts: Sequence[Receipt]) -> None:
         if len(receipts) == 1:
