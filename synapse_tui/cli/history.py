@@ -290,12 +290,13 @@ def _list(query: str, limit: int, *, as_json: bool, filters: dict[str, Any]) -> 
 def _status(record: Record, live: Mapping[str, str]) -> str:
     """Describe how far a task has come; its agent may have ended with its host and cannot tell any more."""
     task = record.task
-    words = standing_words(standing(task.state, task.delivery))
     if task.state.final and Reason.of(task.reason) is Reason.GAVE_UP:
         return tr("gave up")
-    elsewhere = "@" in record.owner
-    open_ = task.state.final or elsewhere or record.owner in live
-    return words if open_ else tr(f"{words} (not open)")
+    words = standing_words(standing(task.state, task.delivery))
+    elsewhere = "@" in record.owner  # on another machine
+    if task.state.final or elsewhere or record.owner in live:
+        return words
+    return tr(f"{words} (not open)")
 
 
 def _row(record: Record, now: datetime, live: Mapping[str, str]) -> tuple[str, ...]:

@@ -130,7 +130,7 @@ SYSTEM = Sender("synapse-system", "system", "", verified=True)
 INSTRUCTIONS = "instructions"
 """`metadata.kind` of messages that introduce an agent to the others."""
 WATCHED_WORK = "watched"
-"""`metadata.kind` of tasks that a watch made, and nobody wrote."""
+"""`metadata.kind` of tasks that a watch makes: they stand for no message."""
 
 
 @dataclass(frozen=True, slots=True)

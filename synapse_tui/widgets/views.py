@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from synapse_tui.agents.delivery.interrupt import IDLE
 from synapse_tui.agents.watch import WatchState
 from synapse_tui.core.model import USER, AgentSpec, AgentState, DeliveryState, ExitStatus, Sender, Task
-from synapse_tui.core.wording import called
+from synapse_tui.core.wording import called, sender_called
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
@@ -333,12 +333,16 @@ def commands_of(task: Task) -> dict[str, str]:
 
 def party(agent_id: str, labels: Mapping[str, str]) -> str:
     """Return what a person calls an agent or a sender in the application."""
-    return one_line(called(agent_id, labels).removeprefix("synapse-"))
+    return _short(called(agent_id, labels))
+
+
+def _short(name: str) -> str:
+    return one_line(name.removeprefix("synapse-"))
 
 
 def sender_name(sender: Sender, labels: Mapping[str, str]) -> str:
     """Return who sent a message, with a `?` if that is not proved; see `proof`."""
-    return party(sender.sender_id, labels) + ("" if sender.verified else "?")
+    return _short(sender_called(sender, labels))
 
 
 _IDS = re.compile(r"\bsynapse-[\w-]+-\d{1,5}\b")

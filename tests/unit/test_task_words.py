@@ -38,6 +38,6 @@ def test_the_command_line_uses_the_words_of_the_application(
 
 
 def test_a_task_whose_watch_gave_up_is_not_called_done() -> None:
-    """It has an answer, so it is completed; nobody has said that the work is done."""
+    """It has an answer, so it is completed; the agent has not said that its work is done."""
     reason = "the watch gave up: it worked less than 10 s after each of the last 2 nudges"
     assert step_mark(TaskState.COMPLETED, DeliveryState.DONE, reason).word == "gave up"

@@ -446,6 +446,7 @@ class Composer(Form[str]):
         self._source = source
         self._send = send
         self._recipients = source.recipients()
+        self._refused_receiver = False  # whether a message to one of the receivers would be refused
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
@@ -516,9 +517,8 @@ class Composer(Form[str]):
             adds = field.value or self.query_one("#recipients", OptionList).highlighted is not None
             enter = Hint("Enter", tr("add") if adds else tr("next field"), "take")
         leave = tr("keep as draft") if self._keeps(self._draft()) else tr("close")
-        sends = field.has_focus or not any(map(self._source.refusal, self._to))
         keys = (
-            *((enter,) if sends else ()),
+            *((enter,) if field.has_focus or not self._refused_receiver else ()),
             Hint("Esc", leave, "leave"),
             *(Hint("@", "file", "file"), Hint("^T", "template", "template")),
             *(Hint("Shift+Enter", "new line", "new_line"), Hint("Tab", "next field", "app.focus_next")),
@@ -567,10 +567,13 @@ class Composer(Form[str]):
         priority = self.query_one(WayBar).value
         known = {recipient.address: recipient for recipient in self._recipients}
         said: list[tuple[str, str]] = []
+        self._refused_receiver = False
         for name in self._to:
-            refusal = self._source.refusal(name)
-            outlook = known[name].outlook(priority) if name in known else ""
-            said += [(refusal, "$ended")] if refusal else [(f"{name} {outlook}", "")] if outlook else []
+            if refusal := self._source.refusal(name):
+                self._refused_receiver = True
+                said.append((refusal, "$ended"))
+            elif name in known and (outlook := known[name].outlook(priority)):
+                said.append((f"{name} {outlook}", ""))
         self.query_one("#outlook", Static).update(Content("; ").join(Content.styled(*each) for each in said))
         self.query_one("#meaning", Static).update(Content(WAYS[priority][1]))
         self._show_keys()

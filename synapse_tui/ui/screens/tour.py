@@ -465,7 +465,7 @@ class Tour:
         if step.phase is Phase.RUNS and step.message is not None:
             if _taken(step.message):
                 why = tr(f"The answer comes back to {alice}'s pane.")
-            elif self._is_parked(step.message):
+            elif self._is_parked(step):
                 why = self._releasing(alice)
             else:
                 why = tr(f"{bob} gets it as soon as nothing else is going on there.")
@@ -491,23 +491,19 @@ class Tour:
             return TourPage(title, [about], why, self._doing(NEXT))
         if step.phase is Phase.RUNS:
             sender, receiver = self._name(_other(step.receiver)), self._name(step.receiver)
-            parked = step.message is not None and self._is_parked(step.message)
+            message, parked = step.message, self._is_parked(step)
             draft = self._draft(step.receiver)
             if not draft and not parked:
                 about = [(tr("The composer is empty again."), _STRONG)]
                 return TourPage(title, [about], tr(f"{sender}'s message follows by itself."))
             about = [(tr(f"{sender} writes to {receiver}."), "")]
-            if step.message is not None and (parked or self._is_held(step)):
-                about = self._fate(step.message)
-            if (
-                step.message is not None
-                and Reason.of(step.message.reason) in (Reason.DRAFT, Reason.TYPING)
-                and self._is_held(step)
-            ):
-                about = [
-                    (tr(f"{sender} wrote to {receiver}, and it is held: "), ""),
-                    (tr("your draft is in the composer."), _STRONG),
-                ]
+            if message is not None and (parked or self._is_held(step)):
+                about = self._fate(message)
+                if Reason.of(message.reason) in (Reason.DRAFT, Reason.TYPING):
+                    about = [
+                        (tr(f"{sender} wrote to {receiver}, and it is held: "), ""),
+                        (tr("your draft is in the composer."), _STRONG),
+                    ]
             why = tr("Press Enter: your line is sent, and the message follows by itself.")
             if parked:
                 why = self._releasing(sender)
@@ -521,10 +517,11 @@ class Tour:
         why = tr("Meanwhile the other agent writes to this one, and you see what happens.")
         return TourPage(title, [about], why, self._doing(tr("type it for me")))
 
-    def _is_parked(self, message: Task) -> bool:
-        """Whether it waits for a person, and for nothing else."""
-        receiver = self._host.agents.get(message.target)
-        return receiver is not None and receiver.outbox.is_parked(message.id)
+    def _is_parked(self, step: TourStep) -> bool:
+        """Whether the message waits until a person releases it."""
+        message = step.message
+        receiver = self._host.agents.get(message.target) if message is not None else None
+        return message is not None and receiver is not None and receiver.outbox.is_parked(message.id)
 
     def _releasing(self, sender: str) -> str:
         way = self._app.keymap.way("last_message")
@@ -559,10 +556,10 @@ class Tour:
         if not step.asked_at or step.message is None:
             asks: Runs = [(tr(f"{alice} asks {bob}: {tr(REQUEST)}."), "")]
             why = tr(f"One moment: {bob} reads it.")
-            if step.message is not None and self._is_parked(step.message):
-                asks, why = self._fate(step.message), self._releasing(alice)
-            elif step.message is not None and step.message.delivery is DeliveryState.HELD:
-                asks, why = self._fate(step.message), tr("It goes by itself as soon as nothing holds it.")
+            if step.message is not None and step.message.delivery is DeliveryState.HELD:
+                by_itself = tr("It goes by itself as soon as nothing holds it.")
+                asks = self._fate(step.message)
+                why = self._releasing(alice) if self._is_parked(step) else by_itself
             return TourPage(title, [asks], why)
         counts = step.phase is Phase.RUNS  # whether a key may be meant for the dialog
         if not self._has_keyboard(BOB):
