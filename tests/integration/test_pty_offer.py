@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from synapse_tui.agents.console import OFFER_TRIES, OFFER_WAITS, AtRest, Offer
+from synapse_tui.agents.console import LOOK_BYTES, OFFER_TRIES, OFFER_WAITS, AtRest, Offer
+from synapse_tui.system.pty.scheduler import ReadScheduler
 from tests.integration.pty_harness import Program, until
 from tests.waiting import PATIENCE
 
@@ -150,8 +151,9 @@ while True:
 class Console:
     """What an offer knows of a console, for a program whose screen is what it printed."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, scheduler: ReadScheduler) -> None:
         self.program = program
+        self.scheduler = scheduler
         self.process = program.process
         self.offer_tries = OFFER_TRIES
         self.offer_waits = True
@@ -161,6 +163,8 @@ class Console:
         self.refresh_activity = lambda: None
 
     def take_in_for(self, _seconds: float) -> bool:
+        while self.scheduler.take(self.process.fd, LOOK_BYTES):
+            pass
         return True
 
     async def offer(self, key: bytes) -> bool:
@@ -178,7 +182,7 @@ async def test_a_key_does_not_reach_a_program_that_is_about_to_draw_its_dialog(h
     monkeypatch.setattr("synapse_tui.agents.console.OFFER_WAITS", PATIENCE)
     program = harness.python(ASKER.replace("COMPUTES", "0.04"))
     await program.says(b"waits;")
-    console = Console(program)
+    console = Console(program, harness.scheduler)
     assert await console.offer(b"a")
     await program.says(b"got b'a';")
     os.kill(program.process.pid, signal.SIGUSR1)
@@ -191,7 +195,7 @@ async def test_a_key_does_not_reach_a_program_that_is_about_to_draw_its_dialog(h
 async def test_a_program_that_computes_on_gets_its_keys_after_a_moment_and_then_at_once(harness):
     program = harness.python(ASKER.replace("COMPUTES", "3"))
     await program.says(b"waits;")
-    console = Console(program)
+    console = Console(program, harness.scheduler)
     os.kill(program.process.pid, signal.SIGUSR1)
     await program.says(b"asks;")
     begun = console.now()

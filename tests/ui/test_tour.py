@@ -249,6 +249,12 @@ async def test_the_tour_says_that_one_of_the_two_has_ended_or_was_closed_and_beg
         assert "skip" not in panel(app)
         await pilot.press("right")
         assert bytes(alice.typed) == b"\x1b[C", "the key is the agent's"
+        app.perform("help")
+        await until(lambda: app.main.covered)
+        await until(lambda: "Esc" not in panel(app))
+        assert "rob has ended." in panel(app)
+        await pilot.press("escape")
+        await shows(app, "rob has ended.", "Esc end the tour")
         app.tour.action_tour()
         app.tour.action_tour()
         await until(lambda: bob.exit is None)

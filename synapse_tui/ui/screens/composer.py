@@ -571,7 +571,7 @@ class Composer(Form[str]):
         for name in self._to:
             if refusal := self._source.refusal(name):
                 self._refused_receiver = True
-                said.append((refusal, "$ended"))
+                said.append((refusal, "$fail"))
             elif name in known and (outlook := known[name].outlook(priority)):
                 said.append((f"{name} {outlook}", ""))
         self.query_one("#outlook", Static).update(Content("; ").join(Content.styled(*each) for each in said))

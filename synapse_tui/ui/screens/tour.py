@@ -406,14 +406,15 @@ class Tour:
     # Pages
 
     def _page(self, step: TourStep) -> TourPage:
-        if missing := self._missing():
+        missing = self._missing()
+        if missing is not None:
             about, why = missing
-            return TourPage(tr("Two agents are needed"), [[(about, _STRONG)]], why, self._leaving(step))
-        page = (self._hello, self._hold, self._dialog, self._install)[step.number - 1](step)
-        hints = (*page.hints, *self._leaving(step))
-        if self._main.covered:
-            hints = ()  # all keys are the dialog's
-        if step.number == INSTALL:
+            page = TourPage(tr("Two agents are needed"), [[(about, _STRONG)]], why)
+        else:
+            page = (self._hello, self._hold, self._dialog, self._install)[step.number - 1](step)
+        # all keys are the dialog's
+        hints = () if self._main.covered else (*page.hints, *self._leaving(step))
+        if missing is not None or step.number == INSTALL:
             return TourPage(page.title, page.about, page.why, hints)
         return TourPage(page.title, page.about, page.why, hints, step=step.number, of=STEPS)
 
