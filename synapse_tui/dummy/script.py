@@ -163,8 +163,9 @@ def answer(text: str, *, turn: int, reply: str = "") -> str:
     if reply:
         return reply.replace("{text}", text)
     match = SENDER.match(text)
-    said = DIRECTIVE.sub("", text[match.end() :] if match else text).strip()
     who = tr(f"{match[1]} says") if match else tr("You said")
+    text = text[match.end() :] if match else text
+    said = DIRECTIVE.sub("", text).strip()
     chars, rows = len(text), text.count("\n") + 1
     size = tr(
         f"({chars} {'character' if chars == 1 else 'characters'}, {rows} {'line' if rows == 1 else 'lines'})"

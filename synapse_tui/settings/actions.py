@@ -189,13 +189,14 @@ ACTIONS: tuple[Action, ...] = (
            "Looks for changed profiles and instructions in .synapse, and asks whether to trust them.",
            words="trust reload refresh profiles settings"),
     Action("detach", "Application", (), ("d",), "Detach",
-           "Gives the terminal back; agents keep running, and synapse-tui attaches again.",
+           "Gives the terminal back; a session's agents keep running, and synapse-tui attaches again.",
            words="leave background disconnect session tmux", anywhere=True),
     Action("tour", "Application", (), (".",), "Tour",
            "Shows what to try first, with two demo agents; again, ends it for good.",
            words="hint demo first learn tutorial alice bob dismiss"),
     Action("quit", "Application", (), ("q",), "Quit",
-           "Asks whether to stop all agents or to leave them running.", words="exit leave stop end"),
+           "Asks whether to stop all agents or, in a session, to leave them running.",
+           words="exit leave stop end"),
 )
 # what needs no leader while panes are being arranged, the most useful first
 ARRANGING = (

@@ -14,7 +14,7 @@ from synapse_tui.dummy.screen import (
     PanelView,
     panel,
 )
-from synapse_tui.dummy.script import permission, question
+from synapse_tui.dummy.script import answer, permission, question
 from synapse_tui.dummy.terminal import Key, KeyDecoder, Paste, Text
 from synapse_tui.dummy.widths import width, wrap
 from synapse_tui.terminal import Terminal
@@ -217,3 +217,8 @@ def test_rows_fit_and_lose_no_word(text, cells):
 
 
 # -- options and journal
+
+
+def test_an_answer_counts_what_was_said_without_the_name_of_its_sender():
+    assert answer("[A2A:0a1b:alice] hello", turn=0) == "alice says: hello\n(5 characters, 1 line)"
+    assert answer("[A2A:0a1b:alice] one\ntwo", turn=0).endswith("(7 characters, 2 lines)")
