@@ -17,12 +17,13 @@ from synapse_tui.core.errors import InvalidValue
 from synapse_tui.core.model import USER, Sender
 from synapse_tui.messages.text import check_size
 from synapse_tui.system.dataclass import dataclass
+from synapse_tui.system.language import tr
 
 DEFAULT_EVERY = 60.0  # seconds that an agent must have been ready
 DEFAULT_TIMES = 5
-CONTINUE = "continue"
+CONTINUE = tr("continue")
 # the nudge if only the agent can tell that it is done
-CONTINUE_OR_REPLY = 'continue (or, when all of it is done: synapse reply "what was done")'
+CONTINUE_OR_REPLY = tr('continue (or, when all of it is done: synapse reply "what was done")')
 EVERY_RANGE = (1.0, 86_400.0)
 TIMES_RANGE = (1, 100)
 MAX_PATTERN = 1000

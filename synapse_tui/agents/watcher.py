@@ -326,7 +326,7 @@ class Watcher:
             raise NotWatched(f"{self._agent_id} is not watched", "begin with: synapse watch AGENT")
         watch = self._watch
         watch.end(WatchState.STOPPED, reason, self._now())
-        self._close(watch, f"the watch was {reason}")
+        self._close(watch, f"the watch was {reason}")  # Reason.WATCH_STOPPED
         return self._tell()
 
     def ended(self, reason: str) -> None:

@@ -287,7 +287,7 @@ class CheckProgress:
 def show_report(report: DoctorReport, *, kept: bool) -> None:
     proved = tr(f", profile verified with {report.proved}") if report.proved else ""
     show(f"{report.agent} {report.version or tr('(version unknown)')}{proved}")
-    heads = ("CHECK", "RESULT", "TIME", "EVIDENCE")
+    heads = ("CHECK", "RESULT", "TOOK", "EVIDENCE")
     rows = [tuple(map(tr, heads)), *map(_row, report.results)]
     widths = [max(cells(row[at]) for row in rows) for at in range(3)]
     left = columns() - sum(widths) - 2 * len(widths)

@@ -448,6 +448,7 @@ def _kept_json(kept: Undelivered) -> dict[str, Any]:
             "sender_id": task.sender.sender_id,
             "sender_type": task.sender.sender_type,
             "sender_endpoint": task.sender.sender_endpoint,
+            "verified": task.sender.verified,
         },
         "follows": task.follows,
         "priority": task.priority,

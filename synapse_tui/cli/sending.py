@@ -287,8 +287,8 @@ class _Delivery:
             note(f"{who}: the message may or may not have been sent: see 'synapse status {who} --why'")
         elif task is not None and not task.state.final:
             short, message = task.task_id[:8], (task.follow_up or task).task_id[:8]
-            back = f"; to cancel it: synapse outbox cancel {message}" if task.delivery in WAITING else ""
-            later = "" if self._own else f"; to get its answer later: synapse result {short}"
+            back = tr(f"; to cancel it: synapse outbox cancel {message}") if task.delivery in WAITING else ""
+            later = "" if self._own else tr(f"; to get its answer later: synapse result {short}")
             note(f"{who}: task {short} continues{later}{back}")
 
     def _seen(self) -> PeerTask | None:
@@ -613,16 +613,20 @@ class Waiter:
 def timed_out(who: str, task: PeerTask, seconds: float, *, arrives: bool = False) -> WaitTimedOut:
     """The error of a wait; `arrives` says whether the answer comes to the sender by itself."""
     short, how = task.task_id[:8], standing(task.state, task.delivery, task.reason)
-    hint = f"get its answer later: synapse result {short}; or wait longer with --wait-timeout"
-    if arrives:
-        hint = "the answer will arrive as a message; to wait longer, use --wait-timeout"
-    return WaitTimedOut(f"{who} did not answer in {seconds:g} s; task {short} is still open ({how})", hint)
+    return WaitTimedOut(
+        f"{who} did not answer in {seconds:g} s; task {short} is still open ({how})",
+        "the answer will arrive as a message; to wait longer, use --wait-timeout"
+        if arrives
+        else f"get its answer later: synapse result {short}; or wait longer with --wait-timeout",
+    )
 
 
 def still_open(who: str, task: PeerTask) -> WaitTimedOut:
     short, how = task.task_id[:8], standing(task.state, task.delivery, task.reason)
-    hint = f"wait for it: synapse result {short} --wait-timeout 60"
-    return WaitTimedOut(f"task {short} of {who} is still open ({how})", hint)
+    return WaitTimedOut(
+        f"task {short} of {who} is still open ({how})",
+        f"wait for it: synapse result {short} --wait-timeout 60",
+    )
 
 
 # -- printing ---

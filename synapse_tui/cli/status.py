@@ -12,7 +12,8 @@ import click
 from synapse_tui.a2a import calls
 from synapse_tui.core.addresses import Address
 from synapse_tui.core.errors import SynapseError
-from synapse_tui.core.wording import duration, moment, sender_called, since, state_word, time_of
+from synapse_tui.core.model import DeliveryState, TaskState
+from synapse_tui.core.wording import duration, moment, sender_called, since, state_word, task_word, time_of
 from synapse_tui.system.language import name_list, tr
 
 from .caller import Caller, sender_of
@@ -121,10 +122,10 @@ def explanation(who: str, answer: Mapping[str, Any], now: datetime | None = None
     yield f"{who}  {tr(state_word(_text(answer, 'status')))}{held}"
     for name in ("rule", "matched", "detail"):
         if _text(why, name):
-            yield _fact(name, _text(why, name))
+            yield _fact(name, tr(_text(why, name)))
     yield from _opened_by(answer)
     if task:
-        yield _fact("task", f"{_message(task)} ({tr(_text(task, 'status'))})")
+        yield _fact("task", f"{_message(task)} ({tr(_task_word(_text(task, 'status')))})")
     if outbox:
         yield _fact("waiting", _waiting(outbox) or tr("nothing"))
         following = _table(outbox, "next")
@@ -136,6 +137,12 @@ def explanation(who: str, answer: Mapping[str, Any], now: datetime | None = None
         passages = [passage for passage in timeline if isinstance(passage, dict)]
         for passage in reversed(passages[-TIMELINE:]):
             yield _passage(passage, now)
+
+
+def _task_word(state: str) -> str:
+    """Return the word for a task's state, also for one of a later version."""
+    known = any(state == each for each in TaskState)
+    return task_word(TaskState(state), DeliveryState.SUBMITTED) if known else state
 
 
 def _opened_by(answer: Mapping[str, Any]) -> Iterator[str]:
@@ -208,7 +215,7 @@ def _passage(passage: Mapping[str, Any], now: datetime) -> str:
     took = duration(_number(passage, "seconds"))
     state = padded(tr(state_word(_text(passage, "state"))), _STATE_CELLS)
     reason, rule = one_line(_text(passage, "matched"), TEXT_CELLS), _text(passage, "rule")
-    line = f"    {_moment(passage, 'at', now)}  {took:>7}  {state}  {rule}"
+    line = f"    {_moment(passage, 'at', now)}  {took:>7}  {state}  {tr(rule)}"
     return f"{line}: {reason}" if reason and reason != rule else line
 
 

@@ -16,7 +16,7 @@ import click
 from synapse_tui.agents.worktrees.line_counts import FolderChange, parse_numstat
 from synapse_tui.core.errors import InvalidValue, WorktreeError
 from synapse_tui.core.wording import duration
-from synapse_tui.system.language import tr
+from synapse_tui.system.language import name_list, tr
 from synapse_tui.system.paths import tilde
 
 from .caller import Caller
@@ -402,26 +402,26 @@ class _State:
 
     def _state(self) -> str:
         if self.tree.missing:
-            return "its folder is gone"
+            return tr("its folder is gone")
         if self.trouble:
-            return f"cannot be read: {self.trouble}"
+            return tr(f"cannot be read: {self.trouble}")
         said = [
-            f"conflicts with {self._other(conflict)}{_in(conflict.files)}"
+            tr(f"conflicts with {self._other(conflict)} in {_shortened(conflict.files)}")
             for conflict in self.conflicts
             if conflict.files
         ]
-        said += ["conflicts unknown: git is older than 2.38"] * any(e.files is None for e in self.conflicts)
-        said += [f"in the middle of a {self.busy}"] if self.busy else []
-        said += [f"{len(self.uncommitted)} uncommitted"] if self.uncommitted else []
+        if any(conflict.files is None for conflict in self.conflicts):
+            said += [tr("conflicts unknown: git is older than 2.38")]
+        said += [tr(f"in the middle of a {self.busy}")] if self.busy else []
+        said += [tr(f"{len(self.uncommitted)} uncommitted")] if self.uncommitted else []
         if self.changes.files and not self.mergeable:
-            said += ["no branch to merge into"]
-        return ", ".join(said) or ("can be merged" if self.changes.files else "no changes")
+            said += [tr("no branch to merge into")]
+        return name_list(said) or (tr("can be merged") if self.changes.files else tr("no changes"))
 
 
-def _in(files: Sequence[str] | None) -> str:
-    shown = list(files or ())
-    more = f" and {len(shown) - 2} more" if len(shown) > 2 else ""
-    return f" in {', '.join(shown[:2])}{more}"
+def _shortened(files: Sequence[str]) -> str:
+    more = tr(f" and {len(files) - 2} more") if len(files) > 2 else ""
+    return f"{', '.join(files[:2])}{more}"
 
 
 def _changes(repository: Repository, tree: Worktree, now: str) -> FolderChange:

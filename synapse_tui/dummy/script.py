@@ -39,7 +39,7 @@ class ScriptedDialog:
         elif key == "enter":
             self._choose(self.selected, key)
         elif key in ("escape", "ctrl+c"):
-            self.answer = DialogAnswer(0, "denied", key)
+            self.answer = DialogAnswer(0, tr("denied"), key)
 
     def type(self, text: str) -> None:
         if len(text) == 1 and text.isdecimal() and 1 <= int(text) <= len(self.options):

@@ -341,7 +341,9 @@ class HistoryKeeper:
             self._note(session, "handed over")
         elif session.spec.restore and session.spec.last_port:
             earlier = agent_id_for(session.agent_type, session.spec.last_port)
-            journal.continues("" if earlier in self._agents else earlier)
+            other = self._agents.get(earlier)
+            # what waits for a name is not taken from an agent of that name
+            journal.continues("" if other is not None and other.name == session.name else earlier)
         work = self._restore(session, journal, release=release, adopted=adopted)
         task = asyncio.get_running_loop().create_task(work, name=f"restore-{session.agent_id}")
         self._restoring[session.agent_id] = task
@@ -475,9 +477,8 @@ class HistoryKeeper:
     async def _report_namesakes(self, session: AgentSession) -> None:
         for addressee, count in (await self._left()).items():
             if addressee.agent_id == session.agent_id and not addressee.fits(session.name):
-                text = (
-                    f"{count} for {addressee} are kept: this agent is another one; open that one in its place"
-                )
+                who = addressee.called or "another agent"
+                text = f"{count} for {who} {'is' if count == 1 else 'are'} kept until that agent is opened"
                 self._events.publish(Notice(text, "warning", session.agent_id))
 
     def _note_all(self) -> None:

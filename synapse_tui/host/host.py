@@ -116,6 +116,9 @@ class SessionFactory:
     Attributes:
         make_id: Generates UUIDs.
         reserved: Ports of agents that may be reopened; used for other agents only if no other port is free.
+        _last_ports: The ports that ended agents had, by type, folder and name, the one that ended last at the
+            end. Another agent gets one of these only if no other is free, and then the oldest: messages are
+            from and to an id, which has the port.
     """
 
     paths: UserPaths
@@ -153,8 +156,9 @@ class SessionFactory:
             return bind_loopback(spec.port, self.network.bind, scheme=self.network.scheme)
         first, last = profile.ports
         preferred = spec.last_port or self._last_ports.get((profile.name, folder, spec.name), 0)
+        ended = {port: place for place, port in enumerate(self._last_ports.values())}
         return free_port(
-            sorted(range(first, last + 1), key=lambda port: port in self.reserved),
+            sorted(range(first, last + 1), key=lambda port: (port in self.reserved, ended.get(port, -1))),
             preferred=preferred,
             further=self.network.bind,
             scheme=self.network.scheme,
@@ -162,7 +166,9 @@ class SessionFactory:
 
     def remember_port(self, session: AgentSession) -> None:
         """Prefer the agent's port when an agent with its type and name is reopened in its folder."""
-        self._last_ports[session.agent_type, session.cwd, session.name] = session.port
+        agent = session.agent_type, session.cwd, session.name
+        self._last_ports.pop(agent, None)
+        self._last_ports[agent] = session.port
 
     def environ(
         self, profile: Profile, sockets: LoopbackSockets, folder: Path, inherited: Mapping[str, str]

@@ -39,6 +39,7 @@ class Reason(StrEnum):
     UNANSWERED = "read, and not answered yet"
     # After the end of its turn
     GAVE_UP = "the watch gave up"  # more follows
+    WATCH_STOPPED = "the watch was stopped"  # by whom follows
     # After the end of its host, or of its agent's pane
     BEFORE_RESTART = "from before the restart"
     WHILE_CLOSED = "kept while the agent was closed"

@@ -220,7 +220,7 @@ class Template(NamedTuple):
                 value = found.group(int(field) + 1)
                 if spec == "n":
                     value = name_list(value.split(", "))
-                said = _joined(said, tr(value) if spec == "t" else value)
+                said = _joined(said, _value(value) if spec == "t" else value)
         return said
 
     def _is_guess(self, values: Sequence[str]) -> bool:
@@ -232,6 +232,13 @@ class Template(NamedTuple):
             for before, value in zip(self.parts[:-1], values, strict=True)
             if not before.endswith(": ")
         )
+
+
+def _value(text: str) -> str:
+    """Translate a value, also a state and its reason: `held: you are typing`."""
+    said = tr(text)
+    word, colon, reason = text.partition(": ")
+    return f"{tr(word)}{colon}{tr(reason)}" if said == text and colon else said
 
 
 def name_list(names: Iterable[str]) -> str:

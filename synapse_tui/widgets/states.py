@@ -14,7 +14,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from synapse_tui.core.model import AgentState, DeliveryState, Task, TaskState
+from synapse_tui.core.model import WATCHED_WORK, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
@@ -88,6 +88,8 @@ def spinning(mark: Mark, frame: int) -> str:
 _UNREAD = Mark("◌", "faint", tr("unread"))
 _ASKS = Mark("▲", "needs", tr("asks"))
 _GAVE_UP = Mark("▲", "needs", tr("gave up"))
+_WATCHED = Mark("→", "faint", tr("watched"))
+_STOPPED = Mark("–", "faint", tr("stopped"))
 _DELIVERIES = {
     DeliveryState.QUEUED: Mark("○", "faint", tr("queued")),
     DeliveryState.HELD: Mark(HELD, "held", tr("held")),
@@ -105,11 +107,20 @@ _TURNS = {
 
 
 def delivery_mark(task: Task) -> Mark:
-    return step_mark(task.state, task.delivery, task.reason)
+    return step_mark(task.state, task.delivery, task.reason, watched=is_watched(task))
 
 
-def step_mark(state: TaskState, delivery: DeliveryState, reason: str = "") -> Mark:
+def is_watched(task: Task) -> bool:
+    """Whether a watch made the task: it stands for no message."""
+    return task.metadata.get("kind") == WATCHED_WORK
+
+
+def step_mark(state: TaskState, delivery: DeliveryState, reason: str = "", *, watched: bool = False) -> Mark:
     """Return the mark of a task: its outcome if it has ended, otherwise its progress."""
+    if watched and state is TaskState.WORKING:
+        return _WATCHED
+    if watched and state is TaskState.COMPLETED and Reason.of(reason) is Reason.WATCH_STOPPED:
+        return _STOPPED
     if state in (TaskState.FAILED, TaskState.REJECTED):
         return _DELIVERIES[DeliveryState.FAILED]
     if state is TaskState.CANCELED:

@@ -781,6 +781,7 @@ class TerminalView(Widget, can_focus=True):
             row = min(cursor.y + self.viewport.offset, self.viewport.height - 1)
             self.scroll_mode = ScrollMode(self.viewport, Point(self.viewport.top + row, cursor.x))
             self.update_view()
+            self.watch_status(self.status)  # its text is the same as after the wheel
 
     def toggle_scroll_mode(self) -> None:
         if self.scroll_mode is None:

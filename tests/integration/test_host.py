@@ -25,7 +25,7 @@ from synapse_tui.core.errors import (
     PortsExhausted,
     UnknownProfile,
 )
-from synapse_tui.core.events import AgentAdded, AgentProcessExited, AgentRemoved, Event, TaskChanged
+from synapse_tui.core.events import AgentAdded, AgentProcessExited, AgentRemoved, Event, Notice, TaskChanged
 from synapse_tui.core.model import (
     USER,
     AgentSpec,
@@ -84,6 +84,42 @@ async def test_a_closed_agent_is_opened_again_with_what_it_was(host: Host) -> No
     rows = [again.terminal.scrollback[at].text for at in range(len(again.terminal.scrollback))]
     assert any("hello" in row for row in rows)
     assert (await host.reopen(columns=80, lines=24)).agent_id == second.agent_id
+
+
+async def test_another_agent_does_not_get_the_id_of_a_closed_one_while_other_ports_are_free(
+    host: Host,
+) -> None:
+    """Messages are from and to an id: the new agent would be shown what the other one has sent."""
+    first, second = await open_published(host, "alice", "bob")
+    for agent in (second, first):
+        await host.close(agent.agent_id)
+    (carol,) = await open_published(host, "carol")
+    assert carol.agent_id not in (first.agent_id, second.agent_id)
+    (again,) = await open_published(host, "bob")
+    assert again.agent_id == second.agent_id, "an agent of that name"
+    lowest, highest = carol.profile.ports
+    taken = {carol.port, again.port, first.port}
+    for number in range(highest - lowest + 1 - len(taken)):
+        await open_published(host, f"other{number}")
+    (last,) = await open_published(host, "last")
+    assert last.agent_id == first.agent_id, "no other port is free"
+
+
+async def test_what_waits_for_an_agent_finds_it_on_another_port_though_its_own_is_taken(host: Host) -> None:
+    (bob,) = await open_ready(host, "bob")
+    (receipt,) = await host.send("bob", "%%slow:60%%")
+    await until(lambda: bob.report.state is AgentState.PROCESSING, "its turn")
+    (waits,) = await host.send("bob", "for bob")
+    heard: list[str] = []
+    host.events.subscribe(lambda event: heard.append(event.text) if isinstance(event, Notice) else None)
+    await host.close(bob.agent_id)
+    eve = await host.open(AgentSpec("dummy", "eve", port=bob.port), columns=80, lines=24)
+    await until(lambda: "1 for bob is kept until that agent is opened" in heard, "the notice")
+    assert waits.task_id not in eve.tasks
+    again = await host.reopen(columns=80, lines=24)
+    assert again.port != bob.port
+    await until(lambda: waits.task_id in again.tasks, "the message")
+    assert receipt.task_id not in again.tasks
 
 
 async def test_an_agent_is_opened_again_once_it_is_closed(host: Host) -> None:

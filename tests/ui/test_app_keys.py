@@ -27,6 +27,7 @@ from synapse_tui.ui.screens.palette import Palette
 from synapse_tui.widgets.driver import TerminalKey, TerminalText
 from synapse_tui.widgets.driver.tokenizer import KeyToken, TextToken, Tokenizer
 from synapse_tui.widgets.pane import ExitBar
+from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.app_kit import LEADER, at_main, exit_bar, notices, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 from tests.work import work
@@ -269,6 +270,18 @@ async def test_the_title_says_where_it_is_scrolled_to_and_counts_matches(width):
         title = text_of(app).splitlines()[1]
         assert "↑ scroll" in title
         assert re.search(r"\d+/40 ", title)
+
+
+async def test_the_bottom_row_shows_the_keys_of_scroll_mode_after_the_wheel_too():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        host.agents[CLAUDE].feed("words\r\n" * 99)
+        view = app.active_view
+        assert isinstance(view, TerminalView)
+        view.scroll_lines(6)
+        await until(lambda: "↑ scroll" in text_of(app))
+        await pilot.press("f7")
+        await until(lambda: "Esc done" in text_of(app).splitlines()[-1])
 
 
 async def test_the_bottom_row_shows_the_keys_of_scroll_mode():

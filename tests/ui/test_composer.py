@@ -113,6 +113,15 @@ async def test_the_last_message_may_be_to_an_agent_that_is_closed_whose_id_anoth
         assert "✓ erin" in words(app, "#last").splitlines()[1]
 
 
+async def test_the_last_message_waits_for_an_agent_that_is_not_open():
+    host = three_agents()
+    state, delivery = TaskState.SUBMITTED, DeliveryState.HELD
+    host.history.put("for later", to="synapse-codex-8129", called="erin", state=state, delivery=delivery)
+    async with running(host) as (app, pilot):
+        await pilot.press("f2")
+        await until(lambda: "║ erin" in words(app, "#last") and "held (not open)" in words(app, "#last"))
+
+
 async def test_all_stands_alone():
     async with running(three_agents()) as (app, pilot):
         await pilot.press("f2", *"ali", "comma", *"all", "comma")
@@ -283,6 +292,7 @@ async def test_files_are_completed(tmp_path):
         await pilot.press("f2", *"ali", "tab", *"see @s")
         files = composer(app).query_one("#files")
         await until(lambda: files.display)
+        await until(lambda: "Enter insert  ↑↓ choose  Esc close the list" in text_of(app))
         await pilot.press("tab")
         await until(lambda: text(app) == "see @src/")
         await until(lambda: "src/cart/" in text_of(app))
@@ -296,6 +306,7 @@ async def test_files_are_completed(tmp_path):
         await pilot.press("escape")
         await until(lambda: not files.display)
         assert isinstance(app.screen, Composer), "Esc has closed the list only"
+        await until(lambda: "Esc keep as draft" in text_of(app))
 
 
 @pytest.mark.parametrize("there", [True, False])

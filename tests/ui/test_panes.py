@@ -96,6 +96,40 @@ async def test_the_only_pane_stays():
         assert list(regions(app)) == [CLAUDE]
 
 
+async def test_a_notice_about_the_panes_ends_when_they_are_others():
+    host = three_agents()
+    async with running(host, layout="columns", size=(100, 24)) as (app, pilot):
+        notice = app.main.status_bar
+        await lead(pilot, "H")
+        await until(lambda: "out of view" in notice.notice)
+        app.main.go_to(CLAUDE)
+        await until(lambda: not notice.notice)
+        app.perform("set_layout", "tabs")
+        await lead(pilot, "H")
+        assert "the only pane" in notice.notice
+        await lead(pilot, "%")
+        await until(lambda: not notice.notice)
+
+
+async def test_a_notice_of_what_was_done_ends_with_the_next_thing_done_and_an_error_stays():
+    async with running(three_agents()) as (app, pilot):
+        app.notice("the draft is kept: writing a message opens it again")
+        await pilot.press("f2")
+        assert "the draft is kept" not in text_of(app)
+        await pilot.press("escape")
+        app.notice("not sent", "error")
+        await lead(pilot, "z")
+        assert "not sent" in text_of(app).splitlines()[-1]
+
+
+async def test_a_notice_of_how_many_agents_have_room_ends_when_more_have():
+    async with running(three_agents(), size=(80, 24)) as (app, pilot):
+        app.perform("set_layout", "columns")
+        assert "room for 2 of 3 agents" in app.main.status_bar.notice
+        await pilot.resize_terminal(200, 24)
+        await until(lambda: not app.main.status_bar.notice)
+
+
 async def test_panes_are_resized_swapped_and_made_equal_by_keys():
     host = three_agents()
     async with running(host) as (app, pilot):

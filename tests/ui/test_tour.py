@@ -461,7 +461,7 @@ async def test_the_first_step_says_where_the_answer_is():
         await pilot.press("space")
         await until(lambda: len(host.tasks) == 1)
         host.answer(host.tasks[0].id, "Done. I only pretended.")
-        await shows(app, "bob has answered", "alice's pane, for you to take or let go;", "shows all of it")
+        await shows(app, "bob has answered", "alice's pane, to take or let go;", "shows all of it")
         app.perform("let_go")
         await shows(app, "In alice's pane, ^] v shows what became of the last message")
 

@@ -37,6 +37,19 @@ def test_the_command_line_uses_the_words_of_the_application(
     assert step_words(state, delivery).split(", ")[-1] == word
 
 
+def test_a_task_that_a_watch_made_is_watched_and_no_work() -> None:
+    words = [
+        step_mark(state, delivery, reason, watched=True).word
+        for state, delivery, reason in (
+            (TaskState.WORKING, DeliveryState.SUBMITTED, "watched: 1 of 5 nudges"),
+            (TaskState.COMPLETED, DeliveryState.DONE, "the watch was stopped by you"),
+            (TaskState.COMPLETED, DeliveryState.DONE, ""),
+        )
+    ]
+    assert words == ["watched", "stopped", "done"]
+    assert step_mark(TaskState.COMPLETED, DeliveryState.DONE, "the watch was stopped by you").word == "done"
+
+
 def test_a_task_whose_watch_gave_up_is_not_called_done() -> None:
     """It has an answer, so it is completed; the agent has not said that its work is done."""
     reason = "the watch gave up: it worked less than 10 s after each of the last 2 nudges"

@@ -15,7 +15,7 @@ from synapse_tui.core.errors import NoRuleFits, RulesBroken, RulesUndecided
 from synapse_tui.settings import Settings
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.files import read_own, read_regular
-from synapse_tui.system.language import language
+from synapse_tui.system.language import language, tr
 
 DELEGATE = "delegate.md"
 ANYTHING = "*"  # keyword of the fallback row
@@ -401,7 +401,7 @@ def placeholders(
     `command` is the `synapse` command to use.
     """
     name = _line(own.name)
-    about = f"type {own.agent_type}" + (f", name {name}" if name else "")
+    about = f"{tr('type')} {own.agent_type}" + (f", {tr('name')} {name}" if name else "")
     forms = list(map(_line, forms_of(own, everyone))) or [own.agent_id]
     others = (
         _described(address, own, project)
@@ -414,9 +414,9 @@ def placeholders(
         "agent_name": name or own.agent_id,
         "agent_type": own.agent_type,
         "identity": f"{own.agent_id} ({about})",
-        "addresses": " or ".join(filter(None, (", ".join(forms[:-1]), forms[-1]))),
+        "addresses": tr(" or ").join(filter(None, (", ".join(forms[:-1]), forms[-1]))),
         "port": str(own.port),
-        "agents": "\n".join(others) or "none besides you",
+        "agents": "\n".join(others) or tr("none besides you"),
         "branch": branch_of(Path(own.working_dir)) if own.working_dir else "",
         "synapse": f'"{COMMAND}"' if spaced else COMMAND,
     }
@@ -425,13 +425,14 @@ def placeholders(
 def _described(agent: Address, own: Address, project: Path) -> str:
     about = [agent.agent_type]
     if agent.name:
-        about.append(f"name {agent.name}")
+        about.append(f"{tr('name')} {agent.name}")
     if agent.working_dir not in ("", own.working_dir):
         folder = Path(agent.working_dir)
         if folder == project:
-            about.append("in the project's folder")
+            about.append(tr("in the project's folder"))
         else:
-            about.append(f"in {folder.relative_to(project) if folder.is_relative_to(project) else folder}")
+            folder = folder.relative_to(project) if folder.is_relative_to(project) else folder
+            about.append(f"{tr('in')} {folder}")
     return _line(f"- {agent.agent_id} ({', '.join(about)})")
 
 

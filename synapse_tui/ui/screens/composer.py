@@ -517,12 +517,22 @@ class Composer(Form[str]):
             adds = field.value or self.query_one("#recipients", OptionList).highlighted is not None
             enter = Hint("Enter", tr("add") if adds else tr("next field"), "take")
         leave = tr("keep as draft") if self._keeps(self._draft()) else tr("close")
-        keys = (
+        keys: tuple[Hint, ...] = (
             *((enter,) if field.has_focus or not self._refused_receiver else ()),
             Hint("Esc", leave, "leave"),
             *(Hint("@", "file", "file"), Hint("^T", "template", "template")),
             *(Hint("Shift+Enter", "new line", "new_line"), Hint("Tab", "next field", "app.focus_next")),
         )
+        message = self.query_one(MessageText)
+        if message.completing and message.has_focus:
+            keys = tuple(
+                Hint(key, word, f"complete('{name}')")
+                for key, word, name in (
+                    ("Enter", tr("insert"), "enter"),
+                    ("↑↓", tr("choose"), "down"),
+                    ("Esc", tr("close the list"), "escape"),
+                )
+            )
         self.query_one(ComposerHints).shown = (Hint("", text),) if text else keys
 
     @on(ComposerHints.Pressed)
@@ -538,6 +548,9 @@ class Composer(Form[str]):
 
     def action_file(self) -> None:
         self._insert("@")
+
+    def action_complete(self, key: str) -> None:
+        self.query_one(MessageText).post_message(MessageText.Completing(key))
 
     def action_new_line(self) -> None:
         self._insert("\n")
@@ -680,6 +693,7 @@ class Composer(Form[str]):
         view.styles.height = min(SHOWN, len(found))
         view.display = self.query_one(MessageText).completing = bool(found)
         view.highlighted = 0 if found else None
+        self._show_keys()
 
     @on(MessageText.Completing)
     def _completing(self, event: MessageText.Completing) -> None:
@@ -760,13 +774,18 @@ def _move(view: OptionList, by: int) -> None:
         view.highlighted = (before + by) % view.option_count
 
 
-def last_lines(sent: Sequence[tuple[Task, str]], width: int, now: datetime) -> Content:
-    """Draw messages to agents, whose names come with them, a line each: `✓ bob  which tests?   done 2:10`."""
+def last_lines(sent: Sequence[tuple[Task, str, bool]], width: int, now: datetime) -> Content:
+    """Draw messages, a line each, newest first: `✓ bob  which tests?   done 2:10`.
+
+    With each come the name of its receiver, and whether that is open.
+    """
     rows = []
-    for number, (task, receiver) in enumerate(sent):
+    for number, (task, receiver, is_open) in enumerate(sent):
         mark = delivery_mark(task)
         word = tr("answered") if task.answered else mark.word
         why = f": {tr(one_line(task.reason))}" if task.reason and not task.state.final else ""
+        if not (task.state.final or is_open):
+            word, why = tr(f"{word} (not open)"), ""
         name = shorten(one_line(receiver), NAME, "middle")
         status = f"  {shorten(word + why, width // 3)} {since((now - task.updated_at).total_seconds())}"
         head = Piece(pad("" if number else tr("Last"), LABEL), "$faint")

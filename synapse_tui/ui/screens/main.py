@@ -533,6 +533,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             self.call_after_refresh(self.back_to_pane)
 
     def on_deck_rearranged(self) -> None:
+        self.status_bar.check()
         if self.answers or any(agent.unseen for agent in self.agents):
             self.show_agents_soon()
         if self._settling is None:

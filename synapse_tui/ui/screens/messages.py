@@ -20,7 +20,7 @@ from textual.widgets import Button, Static
 from synapse_tui.core.addresses import Address, receivers, resolve
 from synapse_tui.core.content import Artifact, artifact_words, part_words
 from synapse_tui.core.errors import AddressError, HistoryError, SynapseError, TakesNoMessages, TaskNotFound
-from synapse_tui.core.model import USER, WATCHED_WORK, DeliveryState, Task, TaskState
+from synapse_tui.core.model import USER, DeliveryState, Task, TaskState
 from synapse_tui.core.wording import moment, standing_words
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.records import Change, Record, TaskQuery
@@ -29,7 +29,7 @@ from synapse_tui.system.language import name_list, tr
 from synapse_tui.widgets import views
 from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.pane import LastMessage
-from synapse_tui.widgets.states import Mark, delivery_mark, step_mark
+from synapse_tui.widgets.states import Mark, delivery_mark, is_watched, step_mark
 from synapse_tui.widgets.text import answer_words, one_line, plural, printable, wrapped
 from synapse_tui.widgets.views import commands_of, named, proof
 
@@ -187,11 +187,13 @@ class MessageActions:
 
     def last_lines(self, width: int) -> Content:
         labels, live = self._app.labels(), {task.id: task for task in self._host.tasks}
-        sent = [(task, labels.get(task.target, task.target)) for task in live.values()]
+        sent = [(task, labels.get(task.target, task.target), True) for task in live.values()]
+        there = {address.agent_id for address in self._host.addresses()}
         for record in self._sent_before:
             task = record.task
             if task.id not in live:
-                sent.append((task, record.names(labels).get(task.target, task.target)))
+                name = record.names(labels).get(task.target, task.target)
+                sent.append((task, name, task.target in there))
         own = [each for each in sent if _is_written(each[0])]
         own.sort(key=lambda each: each[0].created_at, reverse=True)
         return last_lines(own[:LAST], width, self._app.today())
@@ -585,7 +587,7 @@ def delivery_of(sent: Sequence[MessageProgress]) -> LastMessage:
 def _is_written(task: Task) -> bool:
     """Whether the user has written it, and no watch."""
     is_own = task.sender.sender_id == USER.sender_id
-    return is_own and "nudge" not in task.metadata and task.metadata.get("kind") != WATCHED_WORK
+    return is_own and "nudge" not in task.metadata and not is_watched(task)
 
 
 _GIVEN = (DeliveryState.TYPING, DeliveryState.SUBMITTING, DeliveryState.SUBMITTED)
@@ -689,8 +691,8 @@ class MessageDetail(Dialog[str]):
             failed = Content.assemble((tr("\nTimeline  "), "bold $accent"), (error.message, "$muted"))
             self._timeline = lambda _width: failed
         else:
-            now = self._now()
-            self._timeline = lambda width: timeline_text(changes, now, width)[1:]
+            now, watched = self._now(), is_watched(self.message)
+            self._timeline = lambda width: timeline_text(changes, now, width, watched=watched)[1:]
         self.query_one("#timeline", FittedText).fit(self._timeline)
 
     def buttons(self) -> ComposeResult:
@@ -762,13 +764,14 @@ def _answer_head(*artifacts: Artifact) -> str:
     )
 
 
-def timeline_text(changes: Sequence[Change], now: datetime, width: int) -> Content:
+def timeline_text(changes: Sequence[Change], now: datetime, width: int, *, watched: bool = False) -> Content:
     """Render the steps of a message, oldest first: time, step, reason, which keeps to its column."""
     if not changes:
         return Content("")
     parts: list[tuple[str, str]] = [(tr("\n\nTimeline\n"), "bold $accent")]
     for change in changes:
-        mark = step_mark(TaskState(change.state), DeliveryState(change.delivery), change.reason)
+        state, delivery = TaskState(change.state), DeliveryState(change.delivery)
+        mark = step_mark(state, delivery, change.reason, watched=watched)
         when, step = f"  {moment(change.time, now)}  ", f"{mark.glyph} {pad(mark.word, _WORD_CELLS)}"
         column, reason = cell_len(when + step), tr(one_line(change.reason))
         beside = width - column >= _LEAST_REASON

@@ -77,7 +77,10 @@ class PaneActions:
         name, count = layout_name(self._deck.arrangement), len(self._deck.panes)
         shown = len(self._deck.tiles(self._deck.size))
         if self._deck.arrangement in SHOW_ALL and 0 < shown < count:
-            self._app.notice(f"layout: {name}, room for {shown} of {count} agents")
+            self._app.notice(
+                f"layout: {name}, room for {shown} of {count} agents",
+                still=lambda: len(self._deck.tiles(self._deck.size)) == shown,
+            )
         else:
             self._app.notice(f"layout: {name}")
 
@@ -133,11 +136,16 @@ class PaneActions:
     def _hide_pane(self) -> None:
         other = self._deck.hide()
         if other:
-            hidden = self._app.label(self._main.active)
+            hidden = self._main.active
             self._main.go_to(other)
-            self._app.notice(f"{hidden} goes on, out of view")
+            self._app.notice(
+                f"{self._app.label(hidden)} goes on, out of view",
+                still=lambda: hidden in self._deck.out_of_view(),
+            )
         else:
-            self._app.notice("it is the only pane", "warning")
+            self._app.notice(
+                "it is the only pane", "warning", still=lambda: len(self._deck.tiles(self._deck.size)) == 1
+            )
 
     def action_swap_pane(self, key: str) -> None:
         self._at_panes(self._swap_pane, _direction(key))

@@ -106,6 +106,8 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
         Actions on an agent default to the active one, or while the board is shown, to the one chosen there.
         """
         self.clear_notifications()  # else they would come back over the dialog that it opens
+        if self.main.status_bar.level != "error":
+            self.main.status_bar.forget()  # what was done before may be undone by it
         try:
             if not arguments and action_id in OF_AGENT and self.main.board_shown:
                 arguments = (self.main.board.model.chosen,)

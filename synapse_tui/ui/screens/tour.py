@@ -458,7 +458,7 @@ class Tour:
             way, session = self._app.keymap.way("last_message"), self._session(ALICE)
             if session is not None and self._main.answers.get(session.agent_id):
                 why = tr(
-                    f"Its answer waits in {alice}'s pane, for you to take or let go; {way} shows all of it."
+                    f"Its answer waits in {alice}'s pane, to take or let go; there {way} shows all of it."
                 )
             else:
                 why = tr(f"In {alice}'s pane, {way} shows what became of the last message.")
