@@ -7,6 +7,7 @@ from textual.events import MouseDown
 from textual.pilot import Pilot
 from textual.widgets import TextArea
 
+from synapse_tui.core.errors import ConfigError
 from synapse_tui.core.model import DeliveryState, ExitStatus
 from synapse_tui.ui.app import SynapseApp
 from synapse_tui.ui.screens.agents import InterruptDialog
@@ -268,3 +269,15 @@ async def test_an_ended_agent_by_mouse():
         await pilot.pause()
         await click(app, pilot, " close", row=38)
         await until(lambda: CLAUDE not in host.agents)
+
+
+async def test_what_is_typed_after_a_refused_click_goes_to_the_field():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "r", "ctrl+u", *"codex")
+        host.fail["rename"] = ConfigError("the name 'codex' is taken", "choose another one")
+        await pilot.click("#rename")
+        await until(lambda: "is taken" in text_of(app))
+        del host.fail["rename"]
+        await pilot.press(*"carl", "enter")
+        await until(lambda: host.calls[-1] == ("rename", CLAUDE, "carl"))

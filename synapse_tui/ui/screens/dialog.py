@@ -346,6 +346,12 @@ class Form(Dialog[Result]):
     def _entered(self) -> None:
         self.submit()
 
+    def show_error(self, error: Exception | str) -> None:
+        super().show_error(error)
+        fields = self.query(Input)
+        if self._refused is not None and len(fields) == 1 and isinstance(self.focused, Button):
+            fields.first().focus()  # for another text: the button was clicked
+
     def value(self, field: str) -> str:
         return self.query_one(f"#{field}", Input).value.strip()
 
