@@ -219,6 +219,9 @@ emoji 👍 👩‍💻 🇯🇵 ⚠️ and e\u0301
 """
 
 
+_PREFIX = re.compile(r"\A\[A2A:[^\]]*\]\s*")
+
+
 @dataclass(frozen=True, slots=True)
 class DoctorQuestion:
     text: str
@@ -226,8 +229,9 @@ class DoctorQuestion:
     codes: tuple[str, str]  # What the answer must contain
 
     def proof(self, answer: str, typed: str) -> str:
-        # Agents trim what is typed.
-        lengths = sorted({len(typed.rstrip()), len(typed)})
+        said = _PREFIX.sub("", typed)
+        # Agents trim what is typed, and may know the prefix.
+        lengths = sorted({len(text) for whole in (typed, said) for text in (whole, whole.rstrip())})
         fields = {"chars": f"(?:{'|'.join(map(str, lengths))})", "lines": str(typed.count("\n") + 1)}
         pattern = re.compile(filled(self.expect, fields), re.DOTALL)
         found = pattern.search(answer) or pattern.search("".join(answer.split()))
