@@ -65,6 +65,12 @@ async def test_what_is_kept_for_agents_that_are_not_open_is_listed(shell: Shell)
     assert (other.code, other.out) == (3, "")
 
 
+async def test_the_person_is_called_you_also_when_the_agent_is_not_open(shell: Shell) -> None:
+    await kept(shell, "mine", sender=USER)
+    _head, row = (await shell.run("outbox")).out.splitlines()
+    assert " you " in row
+
+
 async def test_what_is_kept_can_be_canceled_and_nothing_else(shell: Shell) -> None:
     first, second, third = await kept(shell, "one", "two", "three")
     held = await shell.run("outbox", "release", first)

@@ -21,7 +21,7 @@ from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.a2a.external.transport import problem_of
 from synapse_tui.agents.worktrees.line_counts import FolderChange
 from synapse_tui.cli.output import cells
-from synapse_tui.cli.sending import receipt
+from synapse_tui.cli.sending import receipt, still_open, timed_out
 from synapse_tui.cli.sessions import _report_end
 from synapse_tui.core.model import AgentState, DeliveryState, TaskState
 from synapse_tui.core.wording import standing_words
@@ -285,6 +285,18 @@ def test_the_line_after_detaching_is_japanese(
 )
 def test_the_state_of_a_message_is_japanese_with_its_reason(status: str, said: str) -> None:
     assert language.tr(f"ada: {standing_words(status)} (task b138e630)") == f"ada: {said} (タスク b138e630)"
+
+
+@pytest.mark.usefixtures("japanese")
+def test_a_wait_that_ended_is_told_in_japanese() -> None:
+    task = PeerTask("7fddb907" * 4, delivery="held", reason="permission dialog open")
+    for error in (
+        timed_out("leo", task, 2),
+        timed_out("leo", task, 2, arrives=True),
+        still_open("leo", task),
+    ):
+        assert "保留: 許可の確認が開いています" in language.tr(error.message)
+        assert not re.search(r"\b(?!synapse|result|wait|timeout)[a-z]{4,}", language.tr(error.hint))
 
 
 @pytest.mark.usefixtures("japanese")
