@@ -216,7 +216,7 @@ def _passage(passage: Mapping[str, Any], now: datetime) -> str:
     state = padded(tr(state_word(_text(passage, "state"))), _STATE_CELLS)
     reason, rule = one_line(_text(passage, "matched"), TEXT_CELLS), _text(passage, "rule")
     line = f"    {_moment(passage, 'at', now)}  {took:>7}  {state}  {tr(rule)}"
-    return f"{line}: {reason}" if reason and reason != rule else line
+    return f"{line}: {tr(reason)}" if reason and reason != rule else line
 
 
 def _waiting(outbox: Mapping[str, Any]) -> str:

@@ -127,6 +127,8 @@ class StatusBar(SegmentBar):
         words = {"sidebar": tr("board")} if self.beside else {}
         if any(agent.agent_id == self.active and agent.exit is not None for agent in self.agents):
             words["interrupt"] = ""
+        if len(self.agents) < 2:
+            words |= dict.fromkeys(("previous_agent", "next_agent"), "")
         return fit_hints(leader, self.keymap, room, words), right
 
     def shrunk_pieces(self) -> list[Piece]:

@@ -240,7 +240,7 @@ class AgentActions:
             self._app.notice(
                 f"{asked}{denied}",
                 "warning",
-                still=lambda: names == [agent.agent_id for agent in self._busy()],
+                still=lambda: self._main.is_current and names == [agent.agent_id for agent in self._busy()],
             )
 
     def _busy(self) -> list[AgentView]:
@@ -335,8 +335,8 @@ def _state(found: Explanation, shown: tuple[State, float] | None, now: datetime,
         first,
         (since, "$muted"),
         *its_own,
-        _row("rule", report.rule, width),
-        _row("matched", one_line(report.matched) or tr("nothing on the screen"), width),
+        _row("rule", tr(report.rule), width),
+        _row("matched", tr(one_line(report.matched) or "nothing on the screen"), width),
         _row("detail", _detail(report) or tr("none"), width),
     ]
 
@@ -367,8 +367,8 @@ def _passage(passage: Passage, seconds: float, now: datetime, width: int) -> lis
     style = state_mark(passage.state)
     report = passage.report
     when = f"  {moment(passage.at, now)} {duration(seconds):>7}  "
-    reason = one_line(report.matched)
-    why = f"{report.rule}: {reason}" if reason and reason != report.rule else report.rule
+    reason = tr(one_line(report.matched)) if report.matched != report.rule else ""
+    why = f"{tr(report.rule)}: {reason}" if reason else tr(report.rule)
     room = max(_LEAST_CELLS, width - len(when) - 13)
     return [
         (when, "$faint"),

@@ -283,7 +283,7 @@ class MessageActions:
         self._main.show_delivery(agent_id, LastMessage(KEPT, tr(f"{address}: kept until it is back")))
         self._app.notice(
             f"kept until {address} is back or the session ends; {self._app.keymap.way('compose')} opens it",
-            still=lambda: any(kept is draft for _id, kept in self._kept),
+            still=lambda: self._main.is_current and any(kept is draft for _id, kept in self._kept),
         )
         self.send_kept()
 
