@@ -42,7 +42,10 @@ _FLEETING = ("begins", "a nudge is on its way")
     help="Idle seconds before a nudge.",
 )
 @click.option(
-    "--nudge", cls=DefaultedOption, metavar="TEXT", show_default="continue", help="Text of a nudge."
+    "--nudge",
+    metavar="TEXT",
+    default=None,
+    help="Text of a nudge; by default to continue, or to reply that it is done.",
 )
 @click.option(
     "--times", cls=DefaultedOption, metavar="N", type=int, show_default="5", help="Maximum number of nudges."

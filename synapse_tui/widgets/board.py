@@ -134,6 +134,7 @@ class Board(PieceWidget, can_focus=True):
         self.empty = ""
         self.notice: Sequence[Piece] = ()
         self.find: str | None = None
+        self._covered = False  # whether a dialog has the keys
         self._refusal = ("", "")  # agent id and reason of the last refused answer
         self._detail: Detail | None = None
         self._version: object = None
@@ -218,6 +219,11 @@ class Board(PieceWidget, can_focus=True):
         self._lines = []
         self.look()
 
+    def cover(self, covered: bool) -> None:
+        """Take the keys away while a dialog has them, or show them again."""
+        self._covered = covered
+        self._draw()
+
     def show_notice(self, notice: Sequence[Piece]) -> None:
         self.notice = notice
         self._draw()
@@ -253,7 +259,7 @@ class Board(PieceWidget, can_focus=True):
             self.answering.readiness(self.clock()),
             reason if refused == self.model.chosen else "",
             source.timeline_events() if source is not None else (),
-            self._hints(),
+            [] if self._covered else self._hints(),
             self.find,
             self.notice,
             "" if self.find else self.empty,
@@ -311,7 +317,8 @@ class Board(PieceWidget, can_focus=True):
         can["focus_agent"] = row is not None and not failed
         can["restart_agent"] = can["close_agent"] = row is not None and not alive
         can["answer"] = asked is not None and bool(asked.options) and self.answering.whole
-        can["compose"] = can["changes"] = can["interrupt"] = alive
+        can["compose"] = can["interrupt"] = alive
+        can["changes"] = row is not None and alive and not row.agent.external
         others = (other for other, _state in self.model.rows if row is None or other.agent_id != row.agent_id)
         can["next"] = any(other.agent.needs_attention for other in others)
         can["find"] = len(self.model.rows) > 1

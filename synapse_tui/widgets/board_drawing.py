@@ -466,6 +466,8 @@ def _framed(view: BoardView, detail: Detail, body: Sequence[Line], width: int) -
     asks = detail.asked is not None
     edge = "$needs" if asks and view.readiness != "changed" else "$line"
     title, style = tr(" last on its screen "), "$faint"
+    if detail.row.agent.external:
+        title = tr(" last messages ")
     if detail.row.agent.failed is not None:
         title = tr(" why it did not start ") if detail.row.agent.failed else tr(" is tried again ")
     if asks:

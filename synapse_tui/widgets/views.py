@@ -336,8 +336,12 @@ def party(agent_id: str, labels: Mapping[str, str]) -> str:
     return _short(called(agent_id, labels))
 
 
+_OF_SYNAPSE = re.compile(r"synapse-(?:[\w-]+-\d{1,5}|system)(?:@.*)?\Z", re.DOTALL)
+
+
 def _short(name: str) -> str:
-    return one_line(name.removeprefix("synapse-"))
+    """Return an id without what all begin with; a name stays as it is."""
+    return one_line(name.removeprefix("synapse-") if _OF_SYNAPSE.match(name) else name)
 
 
 def sender_name(sender: Sender, labels: Mapping[str, str]) -> str:

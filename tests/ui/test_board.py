@@ -92,6 +92,16 @@ async def test_the_board_comes_and_goes_by_its_key() -> None:
         assert host.agents[CLAUDE].typed == b"x"
 
 
+async def test_below_a_dialog_the_board_names_no_keys() -> None:
+    async with on_the_board(three_agents()) as (app, pilot, _clock):
+        assert "? all keys" in text_of(app)
+        await pilot.press("i")
+        await until(lambda: isinstance(app.screen, InterruptDialog))
+        await until(lambda: "? all keys" not in text_of(app))
+        await pilot.press("escape")
+        await until(lambda: "? all keys" in text_of(app))
+
+
 async def test_f6_goes_through_sidebar_and_board() -> None:
     async with running(three_agents()) as (app, pilot):
         seen = []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 from textual import events
 from textual.pilot import Pilot
@@ -16,7 +18,8 @@ from synapse_tui.ui.app import SynapseApp
 from synapse_tui.ui.screens.externals import AddExternal
 from synapse_tui.ui.screens.messages import MessageDetail
 from synapse_tui.widgets.conversation import ConversationPane, ConversationView
-from tests.ui.app_kit import LEADER, at_main, running, text_of, until
+from synapse_tui.widgets.views import party
+from tests.ui.app_kit import LEADER, at_main, notices, running, text_of, until
 from tests.ui.external_scenes import offer, said
 from tests.ui.fakes import FakeHost
 
@@ -94,6 +97,33 @@ async def test_a_question_is_shown_and_answered():
         await pilot.press(*"red", "enter")
         await until(lambda: host.externals.tasks[0].state is TaskState.SUBMITTED)
         assert len(host.externals.tasks) == 1
+
+
+async def test_the_board_shows_what_was_said_last_and_offers_what_an_external_agent_can():
+    async with talking() as (app, pilot, host, _view):
+        await pilot.press(*"which framework?", "enter")
+        await until(lambda: host.externals.tasks)
+        host.externals.say(
+            "echo", TaskUpdate("r1", "c1", TaskState.INPUT_REQUIRED, said("pytest or unittest?"))
+        )
+        asked = host.externals.tasks[0].updated_at
+        app.main.conversations.now = lambda: asked + timedelta(seconds=33)
+        app.main.show_agents()
+        await until(lambda: "needs you 0:33" in text_of(app).splitlines()[1])
+        app.perform("board")
+        await until(lambda: "echo  pytest or unittest?" in text_of(app))
+        rows = text_of(app).splitlines()
+        assert " last messages " in "\n".join(rows)
+        assert "changes" not in rows[-1]
+        assert re.search(r"▲ echo +external +0:3\d", "\n".join(rows))
+        await pilot.press("d")
+        await until(lambda: "this works only for agents that run here" in notices(app))
+
+
+def test_an_alias_is_shown_as_it_is():
+    assert party("synapse-dummy", {}) == "synapse-dummy"
+    assert party("synapse-claude-8100", {}) == "claude-8100"
+    assert party("synapse-claude-8100@box", {}) == "claude-8100@box"
 
 
 async def test_an_answer_that_nobody_saw_is_marked():

@@ -131,6 +131,18 @@ async def test_a_long_history_is_read_page_by_page_and_the_marked_one_is_shown_w
         assert len({row.task.id for row in view.rows}) == 180
 
 
+async def test_below_another_dialog_it_names_no_keys() -> None:
+    host = three_agents()
+    host.history.put("old")
+    async with shown(host) as (app, pilot, view):
+        await until(lambda: texts(view) == ["old"] and "Enter opens" in text_of(app))
+        await pilot.press("tab", "g")
+        await until(lambda: isinstance(app.screen, Pick))
+        await until(lambda: "Enter opens" not in text_of(app))
+        await pilot.press("escape")
+        await until(lambda: "Enter opens" in text_of(app))
+
+
 async def test_filters_are_chosen_by_keys_and_buttons() -> None:
     host = three_agents()
     host.history.put("old", minutes=-60 * 24 * 20)

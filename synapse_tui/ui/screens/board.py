@@ -171,13 +171,15 @@ class BoardActions:
     def picture_version(self, agent_id: str) -> object:
         session = self._host.agents.get(agent_id)
         if session is None:
-            return None
+            return tuple(self._main.conversations.picture(agent_id).entries[-1:])
         dialog = session.dialog
         binding = (dialog.serial, dialog.fingerprint) if dialog is not None else None
         return session.terminal.screen.tick, session.terminal.columns, session.terminal.lines, binding
 
     def detail(self, row: BoardRow) -> Detail:
         session = self._host.agents.get(row.agent_id)
+        if row.agent.external:
+            return Detail(row, about=(row.agent.title,), screen=tuple(self._talk(row.agent_id)))
         if session is None:
             folder = short_path(row.agent.cwd) if row.agent.failed is not None else ""
             return Detail(row, about=tuple(filter(None, (row.agent.agent_type, folder))))
@@ -209,6 +211,15 @@ class BoardActions:
             change=self.changes.get(session.cwd),
             shared_with=shared,
         )
+
+    def _talk(self, alias: str) -> Iterator[Line]:
+        """Yield the last messages to and from an external agent, a line each."""
+        picture = self._main.conversations.picture(alias)
+        for entry in picture.entries[-SCREEN_LINES:]:
+            yield [
+                Piece(f"{picture.author(entry)}  ", "$muted"),
+                Piece(one_line(entry.text), "$ink", cut="end"),
+            ]
 
     def _waiting(self, session: AgentSession) -> list[Waiting]:
         labels, now = self._app.labels(), self._main.now()

@@ -71,7 +71,7 @@ class ChangesActions:
         main = self._app.main
         session = self._host.agents.get(agent_id or main.active)
         if session is None:
-            self._app.notice("no agent is open", "warning")
+            self._app.notice(main.no_agent(), "warning", still=lambda: not main.agents)
             return
         agent_id = session.agent_id
         self._reviews = {key: review for key, review in self._reviews.items() if key in self._host.agents}

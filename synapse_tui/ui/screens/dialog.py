@@ -232,7 +232,15 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
             field.cursor_blink = False
 
     def on_screen_resume(self) -> None:
+        self._show_hints(True)
         self.call_after_refresh(self._become_ready)
+
+    def on_screen_suspend(self) -> None:
+        self._show_hints(False)  # the keys are those of the dialog above
+
+    def _show_hints(self, shown: bool) -> None:
+        for bar in (*self.query(DialogHints), *self.query(HintBar)):
+            bar.visible = shown
 
     def _become_ready(self) -> None:
         if self._ready_timer is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -94,6 +95,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.deck.set_reactive(Deck.arrangement, layout)
         self.conversations = ConversationTabs(host, self.deck)
         self.sidebar = Sidebar()
+        self.conversations.clock = lambda: self.sidebar.clock()  # noqa: PLW0108 - the clock may be replaced
         self.sidebar.names = self.names
         self.sidebar.locks.look = self._look_at_locks
         self.board = Board()
@@ -135,9 +137,11 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
     def on_screen_suspend(self) -> None:
         self.covered = self.status_bar.covered = self.sidebar.covered = True
+        self.board.cover(True)
 
     def on_screen_resume(self) -> None:
         self.covered = self.status_bar.covered = self.sidebar.covered = False
+        self.board.cover(False)
         self.settle()
         self.show_agents()  # what was covered is looked at again
         self.post_message(self.Resumed())
@@ -598,6 +602,7 @@ class ConversationTabs:
         self._deck = deck
         self._unseen: set[str] = set()  # agents that have answered since the user last looked
         self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self.clock: Callable[[], float] = time.monotonic
 
     @property
     def panes(self) -> list[ConversationPane]:
@@ -654,6 +659,7 @@ class ConversationTabs:
     def _view(self, alias: str, number: int) -> AgentView:
         picture = self.picture(alias)
         state, detail = picture.state
+        last = max((task.updated_at for task in picture.tasks), default=None)
         return AgentView(
             agent_id=alias,
             number=number,
@@ -661,6 +667,7 @@ class ConversationTabs:
             agent_type="external",
             state=state,
             detail=detail,
+            since=self.clock() - (self.now() - last).total_seconds() if last is not None else 0.0,
             unseen=alias in self._unseen and state is AgentState.READY,
             title=f"{picture.name} · {picture.protocol}",
             external=True,

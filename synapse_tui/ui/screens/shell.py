@@ -43,6 +43,7 @@ FOR_EXTERNAL = {
     "live": "scroll_external",
     "restart_agent": "new_external",
     "rename_agent": "not_external",
+    "changes": "not_external",
     "watch_agent": "not_external",
     "send_instructions": "not_external",
     "reset_terminal": "not_external",
