@@ -16,6 +16,7 @@ from synapse_tui.a2a.calls import Call, PeerTask
 from synapse_tui.a2a.external import conversation as conversation_module
 from synapse_tui.a2a.external.conversation import remote_id
 from synapse_tui.a2a.external.registry import AddRequest
+from synapse_tui.agents.session import AgentSession
 from synapse_tui.core.events import Event, ExternalsChanged, ExternalTalked, TaskChanged
 from synapse_tui.core.model import USER, DeliveryState, ReplyState, Sender, Task, TaskState
 from synapse_tui.host.host import Host
@@ -79,6 +80,41 @@ async def test_the_answer_to_a_question_goes_to_its_task(host, echo):
 
     assert answered.id == asked.id
     assert (await rested(host, answered)).answer == "blue"
+
+
+async def allow(host: Host, agent: AgentSession) -> None:
+    """Answer an agent's permission dialog, as a person does before its pane."""
+    async with asyncio.timeout(PATIENCE):
+        while (dialog := agent.dialog) is not None:
+            await host.answer_dialog(agent.agent_id, dialog.serial, dialog.fingerprint, "Yes")
+            await asyncio.sleep(0.1)
+
+
+async def test_a_question_that_is_answered_at_the_agent_itself_is_no_question_here(host, monkeypatch):
+    """The agent's permission dialog: whoever sits before it answers."""
+    monkeypatch.setattr("synapse_tui.a2a.external.worker.ATTEND", 0.1)
+    (bob,) = await open_ready(host, "bob")
+    await add(host, bob.endpoint, "remote")
+    asked = await rested(host, await host.externals.send("remote", "%%perm:make all%% built", sender=USER))
+    assert asked.state is TaskState.INPUT_REQUIRED
+    await asyncio.sleep(0.5)
+    assert host.externals.task("remote", asked.id) == asked, "it is looked at, and nothing is said again"
+    await allow(host, bob)
+    await until(lambda: host.externals.task("remote", asked.id).state is TaskState.COMPLETED, "the end")
+    assert "built" in host.externals.task("remote", asked.id).answer
+    conversation = host.externals.conversation("remote")
+    assert [entry.kind for entry in conversation.entries] == ["sent", "question", "answer"]
+
+
+async def test_who_asked_gets_the_question_and_the_end(host, monkeypatch):
+    monkeypatch.setattr("synapse_tui.a2a.external.worker.ATTEND", 0.1)
+    alice, bob = await open_ready(host, "alice", "bob")
+    await add(host, bob.endpoint, "remote")
+    asker = Sender(alice.agent_id, "dummy", verified=True)
+    await host.externals.send("remote", "%%perm:make all%% built", sender=asker)
+    await until(lambda: any("it waits for your answer" in task.text for task in alice.tasks), "the question")
+    await allow(host, bob)
+    await until(lambda: any("built" in task.text for task in alice.tasks), "the end")
 
 
 async def test_text_of_an_agent_is_made_harmless(host, echo):

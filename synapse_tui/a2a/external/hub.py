@@ -192,7 +192,7 @@ class ExternalAgents:
             return
         if task.delivery is DeliveryState.QUEUED:
             self._changed(conversation, conversation.fail(task.id, UNKNOWN_FATE))
-        elif remote_id(task) and task.state is not TaskState.INPUT_REQUIRED:
+        elif remote_id(task):
             self._worker.follow(agent, conversation, task)
 
     async def _forget(self, alias: str) -> None:
@@ -409,8 +409,7 @@ class ExternalAgents:
             before = self._seen_tasks.get(task.id)
             if before is task or before == task:
                 continue
-            came_to_rest = task.state.at_rest and (before is None or not before.state.at_rest)
-            newest = self._came_to_rest(conversation, task) if came_to_rest else task
+            newest = self._came_to_rest(conversation, task) if _came_to_rest(before, task) else task
             self._seen_tasks[task.id] = newest
             self._events.publish(TaskChanged(newest, before))
             self._changes.publish(newest)
@@ -498,6 +497,13 @@ class ExternalAgents:
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def _came_to_rest(before: Task | None, task: Task) -> bool:
+    """Whether a task asks or has ended; the end of one that asked counts unless it was canceled."""
+    if before is not None and before.state is TaskState.INPUT_REQUIRED:
+        return task.state.final and task.state is not TaskState.CANCELED
+    return task.state.at_rest and (before is None or not before.state.at_rest)
 
 
 def answer_message(task: Task) -> MessageRequest:

@@ -45,6 +45,7 @@ LONGEST_PAUSE = 8.0
 GROWTH = 1.5
 UNREACHABLE_FOR = 120.0
 """Seconds to keep polling an unreachable agent about a task that it has accepted."""
+ATTEND = 8.0  # seconds between looks at a task that asks, which a person may answer at the agent itself
 MAX_STREAMS = 5  # number of streams that may end early before the task is polled
 MAX_FILE = 20 * 1024 * 1024
 MAX_FILES_TOTAL = 200 * 1024 * 1024
@@ -72,12 +73,14 @@ class RemoteWorker:
         self, agent: ExternalAgent, conversation: Conversation, task: Task, text: str, message_id: str
     ) -> None:
         """Start sending a recorded message, which continues the agent's own task if there is one."""
-        self._start(
-            conversation, task.id, partial(self._send, agent, conversation, task.id, text, message_id)
-        )
+        work = partial(self._send, agent, conversation, task.id, text, message_id)
+        self._start(agent, conversation, task.id, work)
 
     def follow(self, agent: ExternalAgent, conversation: Conversation, task: Task) -> None:
-        self._start(conversation, task.id, partial(self._follow, agent, conversation, task.id))
+        """Follow an accepted task; one that asks, only until it does not any more."""
+        asks = task.state is TaskState.INPUT_REQUIRED
+        work = None if asks else partial(self._follow, agent, conversation, task.id)
+        self._start(agent, conversation, task.id, work)
 
     def is_running(self, task_id: str) -> bool:
         return task_id in self._running
@@ -113,9 +116,20 @@ class RemoteWorker:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
-    def _start(self, conversation: Conversation, task_id: str, work: Callable[[], Awaitable[None]]) -> None:
-        guarded = self._guarded(conversation, task_id, work)
-        running = asyncio.get_running_loop().create_task(guarded, name=f"external-{task_id[:8]}")
+    def _start(
+        self,
+        agent: ExternalAgent,
+        conversation: Conversation,
+        task_id: str,
+        work: Callable[[], Awaitable[None]] | None,
+    ) -> None:
+        async def run() -> None:
+            if work is not None:
+                await self._guarded(conversation, task_id, work)
+            await self._attend(agent, conversation, task_id)
+
+        self.forget(task_id)  # it attends to a question that is answered now
+        running = asyncio.get_running_loop().create_task(run(), name=f"external-{task_id[:8]}")
         self._running[task_id] = running
 
         def ended(_: asyncio.Task[None]) -> None:
@@ -165,6 +179,26 @@ class RemoteWorker:
                     conversation.forget_remote(task_id)
                     anew = dataclasses.replace(outgoing, task_id="", context_id="")
                     await Exchange(peer, apply).send(anew)
+
+    async def _attend(self, agent: ExternalAgent, conversation: Conversation, task_id: str) -> None:
+        """Follow a task again once its question was answered at the agent itself."""
+
+        def asks() -> bool:
+            known = conversation.knows(task_id)
+            return known and conversation.get(task_id).state is TaskState.INPUT_REQUIRED
+
+        while asks():
+            await asyncio.sleep(ATTEND)
+            try:
+                async with self._connected(agent) as peer:
+                    now = await peer.get(remote_id(conversation.get(task_id)))
+            except SynapseError as error:
+                log.debug("a question was not looked at: %s", error)
+                continue
+            if asks() and now.state is not TaskState.INPUT_REQUIRED:
+                await self._guarded(
+                    conversation, task_id, partial(self._follow, agent, conversation, task_id)
+                )
 
     async def _follow(self, agent: ExternalAgent, conversation: Conversation, task_id: str) -> None:
         apply = partial(self._apply, SavedFiles(self._files(agent.alias)), conversation, task_id)
