@@ -763,7 +763,7 @@ class Composer(Form[str]):
             self.query_one("#to").focus()
             return
         if not draft.text and draft.priority != INTERRUPT_PRIORITY:
-            self.show_error(InvalidValue("the message is empty", "only an interrupt may be empty"))
+            self.show_error(InvalidValue("the message is empty", "give a text"))
             return
         self.attempt(lambda: self._send(draft))
 
