@@ -189,6 +189,11 @@ class Task:
         return self.created_at if self.delivery.waits else self.entered or self.updated_at
 
     @property
+    def watched(self) -> bool:
+        """Whether a watch made it: it stands for no message."""
+        return self.metadata.get("kind") == WATCHED_WORK
+
+    @property
     def instructs(self) -> bool:
         """Whether it introduces the agent to the others; only this program sends these, first of all."""
         return self.sender == SYSTEM and self.metadata.get("kind") == INSTRUCTIONS

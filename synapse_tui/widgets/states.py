@@ -14,7 +14,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from synapse_tui.core.model import WATCHED_WORK, AgentState, DeliveryState, Task, TaskState
+from synapse_tui.core.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
@@ -107,12 +107,7 @@ _TURNS = {
 
 
 def delivery_mark(task: Task) -> Mark:
-    return step_mark(task.state, task.delivery, task.reason, watched=is_watched(task))
-
-
-def is_watched(task: Task) -> bool:
-    """Whether a watch made the task: it stands for no message."""
-    return task.metadata.get("kind") == WATCHED_WORK
+    return step_mark(task.state, task.delivery, task.reason, watched=task.watched)
 
 
 def step_mark(state: TaskState, delivery: DeliveryState, reason: str = "", *, watched: bool = False) -> Mark:

@@ -409,7 +409,7 @@ class ExternalAgents:
             before = self._seen_tasks.get(task.id)
             if before is task or before == task:
                 continue
-            newest = self._came_to_rest(conversation, task) if _came_to_rest(before, task) else task
+            newest = self._came_to_rest(conversation, task) if _rests_now(before, task) else task
             self._seen_tasks[task.id] = newest
             self._events.publish(TaskChanged(newest, before))
             self._changes.publish(newest)
@@ -499,7 +499,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _came_to_rest(before: Task | None, task: Task) -> bool:
+def _rests_now(before: Task | None, task: Task) -> bool:
     """Whether a task asks or has ended; the end of one that asked counts unless it was canceled."""
     if before is not None and before.state is TaskState.INPUT_REQUIRED:
         return task.state.final and task.state is not TaskState.CANCELED

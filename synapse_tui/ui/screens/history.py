@@ -32,7 +32,7 @@ from synapse_tui.widgets.fit import pad
 from synapse_tui.widgets.history_list import HistoryList
 from synapse_tui.widgets.option_lists import SearchInput
 from synapse_tui.widgets.sidebar import short_path
-from synapse_tui.widgets.states import delivery_mark, is_watched
+from synapse_tui.widgets.states import delivery_mark
 from synapse_tui.widgets.text import one_line, plural, printable
 from synapse_tui.widgets.views import named, party, proof
 
@@ -523,7 +523,7 @@ def story_text(
     parts += _short(said(task))
     text = Content.assemble(*parts)
     if story is not None:
-        text = Content.assemble(text, timeline_text(story.steps, now, width, watched=is_watched(task)))
+        text = Content.assemble(text, timeline_text(story.steps, now, width, watched=task.watched))
     if task.metadata:
         words = json.dumps(dict(task.metadata), ensure_ascii=False, indent=2, default=str)
         text = Content.assemble(text, (tr("\n\nMetadata\n"), "bold $accent"), (printable(words), "$muted"))

@@ -29,7 +29,7 @@ from synapse_tui.system.language import name_list, tr
 from synapse_tui.widgets import views
 from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.pane import LastMessage
-from synapse_tui.widgets.states import Mark, delivery_mark, is_watched, step_mark
+from synapse_tui.widgets.states import Mark, delivery_mark, step_mark
 from synapse_tui.widgets.text import answer_words, one_line, plural, printable, wrapped
 from synapse_tui.widgets.views import commands_of, named, proof
 
@@ -587,7 +587,7 @@ def delivery_of(sent: Sequence[MessageProgress]) -> LastMessage:
 def _is_written(task: Task) -> bool:
     """Whether the user has written it, and no watch."""
     is_own = task.sender.sender_id == USER.sender_id
-    return is_own and "nudge" not in task.metadata and not is_watched(task)
+    return is_own and "nudge" not in task.metadata and not task.watched
 
 
 _GIVEN = (DeliveryState.TYPING, DeliveryState.SUBMITTING, DeliveryState.SUBMITTED)
@@ -691,7 +691,7 @@ class MessageDetail(Dialog[str]):
             failed = Content.assemble((tr("\nTimeline  "), "bold $accent"), (error.message, "$muted"))
             self._timeline = lambda _width: failed
         else:
-            now, watched = self._now(), is_watched(self.message)
+            now, watched = self._now(), self.message.watched
             self._timeline = lambda width: timeline_text(changes, now, width, watched=watched)[1:]
         self.query_one("#timeline", FittedText).fit(self._timeline)
 
