@@ -89,6 +89,11 @@ class Timeline:
             found = passage
         return found.at
 
+    def worked_after(self, at: datetime) -> bool:
+        """Whether the agent began to work, or to ask, after that time."""
+        busy = (AgentState.PROCESSING, AgentState.WAITING)
+        return any(passage.at > at and passage.state in busy for passage in self._passages)
+
     def past(self, now: float) -> Sequence[tuple[Passage, float]]:
         ends = [*(passage.began for passage in self.passages[1:]), now]
         return [

@@ -342,6 +342,8 @@ def _not_found(wanted: str, candidates: Sequence[Address], others: Sequence[Addr
     if near := begun[:1] or difflib.get_close_matches(wanted, known, 1):
         return AgentNotFound(f"no agent answers to '@{wanted}'", f"did you mean '@{near[0]}'?")
     live = ", ".join(f"@{candidate.label}" for candidate in others if candidate.live)
+    if not live and any(candidate.live for candidate in candidates):
+        return AgentNotFound(f"no agent answers to '@{wanted}'", "no other agent is running")
     return AgentNotFound(
         f"no agent answers to '@{wanted}'", f"live agents: {live}" if live else "no agent is running"
     )

@@ -118,6 +118,7 @@ class MentionView:
     priority: int
     problem: str = ""  # why Enter did not send
     targets: tuple[Address, ...] = ()  # the receivers, once the address is complete
+    keeps: bool = False  # whether Enter keeps the message until an agent has the address
 
 
 _WORD = re.compile(r"\w")
@@ -378,6 +379,7 @@ class Overlay(Generic[T]):
             priority=priority if 1 <= priority <= 5 else DEFAULT_PRIORITY,
             problem=self._problem or problem,
             targets=self._targets,
+            keeps=self._is_for_later,
         )
 
     def press(self, event: MentionKey, token: T) -> KeyUse:
@@ -577,13 +579,17 @@ class Overlay(Generic[T]):
         check_priority(priority)
         if not text.strip():
             raise InvalidValue("there is no message yet", "type it, or press Esc")
-        if self._choice is not None and self._choice is self._later:
+        if self._is_for_later:
             return Mention(fold(self._body_of_address()), (), text.strip(), priority)
         if self._choices and not self._chosen and self._here is None:
             raise AmbiguousAddress(fold(self._body_of_address()), [choice.text for choice in self._choices])
         targets = self._resolve_targets()
         address = ALL if self._means_all() and self._choice is None else targets[0].agent_id
         return Mention(address, tuple(targets), text.strip(), priority)
+
+    @property
+    def _is_for_later(self) -> bool:
+        return self._choice is not None and self._choice is self._later
 
     @property
     def _choice(self) -> Completion | None:

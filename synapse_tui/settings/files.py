@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeVar
@@ -346,7 +347,7 @@ def shown(key: str, value: object) -> object:
     return setting.written(value) if setting is not None else value
 
 
-Origin = Literal["default", "user", "project", "local", "environment"]
+Origin = Literal["default", "user", "project", "local", "environment", "now"]
 
 LAYER_WORDS: Mapping[Origin, str] = {
     "default": tr("default"),
@@ -354,6 +355,7 @@ LAYER_WORDS: Mapping[Origin, str] = {
     "project": tr("project file"),
     "local": tr("local file"),
     "environment": tr("environment"),
+    "now": tr("for now"),
 }
 """Display names of origins."""
 _NOTHING = object()
@@ -406,6 +408,14 @@ class Survey:
 
     def find(self, key: str) -> SettingEntry | None:
         return next((entry for entry in self.entries if entry.key == key), None)
+
+    def with_now(self, key: str, value: object) -> Survey:
+        """Return it with the value that a setting has for now, which no file keeps."""
+        entry = self.find(key)
+        if entry is None or entry.value == value:
+            return self
+        now = replace(entry, value=value, origin="now", kept="")
+        return replace(self, entries=tuple(now if each is entry else each for each in self.entries))
 
     def name(self, layer: Layer) -> str:
         """Return a file's path relative to the project, or abbreviated with `~`."""

@@ -59,7 +59,8 @@ class StatusBar(SegmentBar):
     progress: reactive[str] = reactive("")  # startup progress, if any
     shrunk_by: reactive[str] = reactive("")  # the terminal whose size the others follow
     beside: reactive[bool] = reactive(False)  # whether the sidebar has the focus, from where its key leads on
-    covered: reactive[bool] = reactive(False)  # whether a dialog has the keys
+    covered: reactive[bool] = reactive(False)  # whether a dialog has the keys, or what follows the leader
+    leading: reactive[bool] = reactive(False)  # whether it is what follows the leader
     arranging: reactive[bool] = reactive(False)  # whether keys arrange the panes
     scrolling: reactive[Sequence[Hint]] = reactive(())  # the keys of scroll mode, if the active pane is in it
 
@@ -118,7 +119,7 @@ class StatusBar(SegmentBar):
         right = [*self.notice_pieces(self._notice_room(width, label)), *label]
         room = width - width_of(right)
         if self.covered:
-            return [], right
+            return _hint(LEADER, "Esc", "close") if self.leading else [], right
         if self.arranging:
             return self._arranging(room), right
         if self.scrolling:

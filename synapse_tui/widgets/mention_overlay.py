@@ -28,7 +28,9 @@ _TEXT_ROWS = 6
 _CHOICES = 5
 _BACK = Hint("Esc", "back", "escape")
 _ADDRESS_KEYS = (Hint("Tab", "completes", "tab"), _BACK)
-_MESSAGE_KEYS = (Hint("Enter", "sends", "enter"), Hint("Alt+Enter", "new line", "alt+enter"), _BACK)
+_NEW_LINE = Hint("Alt+Enter", "new line", "alt+enter")
+_MESSAGE_KEYS = (Hint("Enter", "sends", "enter"), _NEW_LINE, _BACK)
+_LATER_KEYS = (Hint("Enter", "keeps it", "enter"), _NEW_LINE, _BACK)
 _CHOICE_KEYS = (Hint("Tab ↑ ↓", "choose one", "tab"), _BACK)
 _REFUSED_KEYS = (_BACK, Hint("Ctrl+C", "discards it", "ctrl+c"))
 _PROBLEM_ROWS = 2
@@ -94,7 +96,9 @@ def _keys(view: MentionView) -> Sequence[Hint]:
         return _ADDRESS_KEYS if view.completions else (_BACK,)
     if view.completions and not view.target:
         return _CHOICE_KEYS
-    return _REFUSED_KEYS if view.problem else _MESSAGE_KEYS
+    if view.problem:
+        return _REFUSED_KEYS
+    return _LATER_KEYS if view.keeps else _MESSAGE_KEYS
 
 
 def _title(view: MentionView, find: Find) -> list[Piece]:

@@ -37,7 +37,7 @@ from .key_hints import HINTS, SidebarKeys, keys_of, message_hints
 from .lock_panel import LockPanel, Look
 from .option_lists import Choices
 from .segment_bar import Section, SegmentBar
-from .states import delivery_mark
+from .states import delivery_mark, reason_words
 from .text import answer_words, markdown_line, one_line
 from .views import AgentView, party
 
@@ -110,8 +110,8 @@ def message_row(
         (tail, f"${mark.colour}"),
         ("\n   " + shorten(one_line(task.text), width - 3), "$muted"),
     ]
-    if task.reason not in ("", mark.word):
-        parts.append(("\n   " + shorten(tr(one_line(task.reason)), width - 3), f"${mark.colour}"))
+    if reason := reason_words(task.reason, mark):
+        parts.append(("\n   " + shorten(reason, width - 3), f"${mark.colour}"))
     if (words := answer_words(task)) and words != task.reason:
         answer = markdown_line(words, "$ink", "$ink on $raised")
         shown = Content.assemble(("   " + _REPLY, "$ink"), *answer).truncate(width, ellipsis=True)
@@ -303,11 +303,7 @@ class Sidebar(FaultTolerant, Vertical):
         ]
         if not rows:
             key = keys_of(self.app).way("compose")
-            rows = [
-                Option(
-                    tr(f"  none since the start: type @name and\n  a message, or press {key}"), disabled=True
-                )
-            ]
+            rows = [Option(tr(f"  to write one, type @name and\n  a message, or press {key}"), disabled=True)]
         self._fill("messages", rows, follow=True)
         waiting = sum(not task.state.final for task in tasks)
         self.query_one("#messages-title", Section).count = tr(f"{waiting} open") if waiting else ""

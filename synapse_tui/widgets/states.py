@@ -19,6 +19,8 @@ from synapse_tui.messages.reasons import Reason
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
 
+from .text import one_line
+
 SPINNER = "◐◓◑◒"
 SPINNER_INTERVAL = 0.4  # seconds between frames; slow because each one repaints the rows that show it
 HELD = "║"  # precedes the number of messages held for an agent
@@ -128,6 +130,12 @@ def step_mark(state: TaskState, delivery: DeliveryState, reason: str = "", *, wa
         return _ASKS
     unread = delivery is DeliveryState.QUEUED and Reason.of(reason) is Reason.IN_INBOX
     return _UNREAD if unread else _DELIVERIES[delivery]
+
+
+def reason_words(reason: str, mark: Mark) -> str:
+    """Return the reason of a step; empty if the mark's word says it."""
+    words = tr(one_line(reason))
+    return "" if words == mark.word else words
 
 
 # What we draw, and what is likely in the text we show, if its width is ambiguous (UAX #11) or fonts lack it.

@@ -323,6 +323,28 @@ async def test_what_may_have_been_sent_can_be_sent_again_only_knowingly():
         assert "Hold" not in text_of(app)
 
 
+async def test_a_message_to_a_closed_agent_is_sent_again_by_its_name():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        task = host.message(
+            GEMINI, "look", delivery=DeliveryState.CANCELED, state=TaskState.CANCELED, reason="canceled"
+        )
+        for opened in (False, True):
+            app.perform("show", task.id)
+            await until(lambda: "Send again (a)" in text_of(app))
+            assert "canceled  canceled" not in text_of(app)
+            await host.close(GEMINI)
+            await until(lambda: GEMINI not in [each.agent_id for each in app.main.agents])
+            if opened:
+                host.add(AgentSpec("gemini", name="alice", port=8111))
+            await pilot.press("a")
+            await until(lambda: at_main(app))
+            if not opened:
+                await until(lambda: "alice is not open" in text_of(app))
+                host.add(AgentSpec("gemini", name="alice", port=8110)).tasks.append(task)
+        await until(lambda: host.calls[-1][:3] == ("send", "synapse-gemini-8111", "look"))
+
+
 async def test_a_mention_typed_in_a_pane_is_sent_in_the_name_of_its_agent():
     host = three_agents()
     host.agents[CLAUDE].composer = True

@@ -24,6 +24,7 @@ from synapse_tui.ui.screens.dialog import Confirm, Report
 from synapse_tui.ui.screens.main import restore_view, view_state
 from synapse_tui.ui.screens.new_agent import COMMAND, NewAgent
 from synapse_tui.ui.screens.palette import Palette
+from synapse_tui.widgets.bars import StatusBar
 from synapse_tui.widgets.driver import TerminalKey, TerminalText
 from synapse_tui.widgets.driver.tokenizer import KeyToken, TextToken, Tokenizer
 from synapse_tui.widgets.pane import ExitBar
@@ -659,6 +660,26 @@ async def test_a_function_key_after_the_leader_goes_to_the_agent_once(key, sent)
         assert not app.main.which_key.display
         await pilot.press("f4")
         assert active(app) == CODEX, "the next one is the application's again"
+
+
+async def test_while_the_leaders_menu_is_open_no_other_keys_are_named():
+    async with running(three_agents()) as (app, pilot):
+        await pilot.press(LEADER)
+        await until(lambda: text_of(app).splitlines()[-1].startswith(" Esc close   "))
+        assert "F10" not in text_of(app).splitlines()[-1]
+        await pilot.press("escape")
+        await until(lambda: "^] menu  F1 help" in text_of(app).splitlines()[-1])
+        await pilot.press(LEADER)
+        await until(lambda: "Esc close" in text_of(app).splitlines()[-1])
+        await pilot.click(StatusBar, offset=(2, 0))
+        await until(lambda: "^] menu  F1 help" in text_of(app).splitlines()[-1])
+        assert not app.main.which_key.display
+        app.perform("board")
+        await until(lambda: "Esc back" in text_of(app).splitlines()[-1])
+        await pilot.press(LEADER)
+        await until(lambda: not text_of(app).splitlines()[-1].strip())
+        await pilot.press("escape")
+        await until(lambda: "Esc back" in text_of(app).splitlines()[-1])
 
 
 async def test_interrupt_says_when_it_denies_a_permission():

@@ -102,7 +102,9 @@ async def test_a_mention_of_a_closed_agent_is_kept_until_it_is_back():
         await pilot.press(*"@codex-8120 stop", "enter")
         await until(lambda: "keep it until that agent is back" in text_of(app))
         assert bytes(host.agents[CLAUDE].typed) == b""
-        await pilot.press("up", "enter")
+        await pilot.press("up")
+        await until(lambda: "Enter keeps it" in text_of(app))
+        await pilot.press("enter")
         await until(lambda: "kept until it is back" in text_of(app))
         assert not [call for call in host.calls if call[0] == "send"]
         host.add(AgentSpec("codex", port=8120))

@@ -547,6 +547,27 @@ async def test_a_row_shows_the_last_words_and_no_tool_call() -> None:
         assert not row.what.startswith("Bash"), "a tool call is no answer"
 
 
+async def test_a_row_does_not_show_an_answer_from_before_the_last_turn() -> None:
+    host = three_agents()
+    claude = host.agents[CLAUDE]
+    task = host.message(CLAUDE, "lock it")
+    claude.become(AgentState.READY)
+    host.answer(task.id, "That is settled.")
+    async with on_the_board(host) as (app, _pilot, clock):
+
+        def what() -> str:
+            return next(row.what for row, _state in app.main.board.model.rows if row.agent_id == CLAUDE)
+
+        assert what() == "That is settled."
+        host.clock = lambda: 5.0
+        clock.forward(1)
+        # what is typed at the keyboard becomes no message
+        for state in (AgentState.PROCESSING, AgentState.WAITING, AgentState.READY):
+            claude.become(state)
+        app.main.board.look()
+        assert what() != "That is settled."
+
+
 async def test_a_sender_that_is_not_verified_has_its_question_mark() -> None:
     host = three_agents()
     host.agents[CLAUDE].become(AgentState.PROCESSING)

@@ -309,6 +309,31 @@ async def test_files_are_completed(tmp_path):
         await until(lambda: "Esc keep as draft" in text_of(app))
 
 
+async def test_a_click_on_the_hint_of_files_begins_a_word(tmp_path):
+    (tmp_path / "README.md").touch()
+    async with running(three_agents()) as (app, pilot):
+        app.messages.folder = tmp_path
+        await pilot.press("f2", *"ali", "tab", *"see")
+        await until(lambda: text(app) == "see")
+        await composer(app).run_action("file")
+        assert text(app) == "see @"
+        await until(lambda: "README.md" in text_of(app))
+
+
+async def test_the_hints_are_those_of_the_field_in_focus():
+    async with running(three_agents()) as (app, pilot):
+        await pilot.press("f2")
+        await until(lambda: composer(app).query_one("#to").has_focus and "Enter add" in text_of(app))
+        assert "@ file" not in text_of(app)
+        assert "Shift+Enter" not in text_of(app)
+        await pilot.press(*"ali", "tab")
+        await until(lambda: "@ file" in text_of(app) and "Shift+Enter new line" in text_of(app))
+        await pilot.press("tab")
+        assert composer(app).query_one(WayBar).has_focus
+        await until(lambda: "Shift+Enter" not in text_of(app))
+        assert "@ file" in text_of(app), "what is typed at How goes on in the text"
+
+
 @pytest.mark.parametrize("there", [True, False])
 async def test_templates(tmp_path, there):
     async with running(three_agents()) as (app, pilot):

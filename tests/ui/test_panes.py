@@ -180,6 +180,18 @@ async def test_a_notice_leaves_the_keys_of_arranging_in_view():
         assert "arrange  Esc done  arrows resize" in last
 
 
+async def test_the_notice_of_a_layout_ends_when_a_rule_is_dragged():
+    async with running(three_agents()) as (app, pilot):
+        app.perform("set_layout", "main")
+        await pilot.pause()
+        assert app.main.status_bar.notice == "layout: main"
+        rule = regions(app)[CLAUDE].right
+        await pilot.mouse_down(offset=(rule, 20))
+        await pilot.hover(offset=(rule - 15, 30))
+        await pilot.mouse_up(offset=(rule - 15, 30))
+        await until(lambda: not app.main.status_bar.notice)
+
+
 async def test_rules_are_dragged_with_the_mouse():
     async with running(three_agents(), layout="main") as (app, pilot):
         where = regions(app)

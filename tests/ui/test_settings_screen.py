@@ -130,6 +130,25 @@ async def test_slash_finds_and_escape_shows_all_before_it_leaves(files: Files) -
         await until(lambda: at_main(app))
 
 
+async def test_a_theme_that_was_chosen_for_now_is_what_its_setting_says(files: Files) -> None:
+    files.write(files.user, {"tui": {"theme": "nord"}})
+    async with running(three_agents(), settings_files=files, theme=None) as (app, pilot):
+        app.appearance.choose("light")
+        await open_screen(app, pilot)
+        assert row(app, "tui.theme") == "▌ Colours are light ▾ • tui.theme for now"
+        await until(lambda: "for now light · your file nord" in text_of(app))
+        await pilot.press("enter", "home", "enter")
+        assert "for now" not in row(app, "tui.theme")
+
+
+async def test_the_settings_of_the_demo_end_with_it(files: Files) -> None:
+    async with running(three_agents(), settings_files=files, guide="tour") as (app, _pilot):
+        app.perform("keep_theme", "dark")
+        await until(lambda: app.main.status_bar.notice == "colours: dark, until the demo ends")
+        app.perform("settings")
+        await until(lambda: "Settings of the demo, which end with it" in text_of(app))
+
+
 async def test_a_theme_is_tried_while_the_mark_moves(files: Files) -> None:
     async with running(three_agents(), settings_files=files, theme=None) as (app, pilot):
         await open_screen(app, pilot)

@@ -58,7 +58,7 @@ async def test_an_empty_list_speaks_only_of_messages_since_the_start():
     host.history.put("from before the restart")
     async with running(host) as (app, pilot):
         await pilot.press("f6")
-        await until(lambda: "none since the start: type @name" in text_of(app))
+        await until(lambda: "to write one, type @name" in text_of(app))
 
 
 async def test_an_agent_that_was_closed_keeps_its_name():

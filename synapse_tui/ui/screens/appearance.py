@@ -27,7 +27,7 @@ class Appearance:
 
     def __init__(self, app: Shell, theme: str | None = None) -> None:
         self._app = app
-        self._chosen: str | None = None  # for this session only
+        self.for_now: str | None = None  # chosen for this session only
         self._tried = ""
         self._fixed = theme  # a name of a setting's value, for tests and pictures
         self._outer: OuterTerminal | None = None
@@ -51,7 +51,7 @@ class Appearance:
         self._suit()
 
     def _suit(self) -> None:
-        name = self._tried or self._fixed or self._chosen or self._app.host.settings.text("tui.theme")
+        name = self._tried or self._fixed or self.for_now or self._app.host.settings.text("tui.theme")
         theme = choose_theme(name, self._app.console.color_system, dark=self._dark)
         if theme.dark is not self._dark:
             theme = with_own_panes(theme)
@@ -84,7 +84,7 @@ class Appearance:
             session.set_colors(outer.foreground, outer.background, outer.cursor, dark=outer.dark)
 
     def action_theme(self) -> None:
-        now = self._chosen or self._app.host.settings.text("tui.theme")
+        now = self.for_now or self._app.host.settings.text("tui.theme")
         if now == "auto":
             now = "dark" if self._dark else "light"
         place = CYCLE.index(now) if now in CYCLE else -1
@@ -98,11 +98,11 @@ class Appearance:
         self._suit()
 
     def choose(self, name: str) -> None:
-        self._chosen, self._fixed, self._tried = name, None, ""
+        self.for_now, self._fixed, self._tried = name, None, ""
         self._suit()
 
     def follow_setting(self) -> None:
-        self._chosen = self._fixed = None
+        self.for_now = self._fixed = None
         self._suit()
 
 

@@ -133,7 +133,12 @@ class ApplicationActions:
         async def send() -> None:
             task = await self._host.instructions.send(agent.agent_id)
             text = tr(f"{agent.label}: instructions {task.delivery.value}")
-            self._app.notice(f"{text}: {tr(task.reason)}" if task.reason else text)
+
+            def unchanged() -> bool:
+                session = self._host.agents.get(agent.agent_id)
+                return session is not None and session.tasks.get(task.id).delivery is task.delivery
+
+            self._app.notice(f"{text}: {tr(task.reason)}" if task.reason else text, still=unchanged)
 
         self._app.spawn(self._read_project(lambda: self._app.spawn(send())))
 
@@ -178,8 +183,7 @@ class ApplicationActions:
         return [agent for agent in self._app.main.agents if agent.exit is None and not agent.external]
 
     def _waiting(self) -> str:
-        scratch = self._app.guide and self._app.session is None  # `synapse demo`: its home folder goes, too
-        return "" if scratch else self._agents.waiting_text(*self._host.agents)
+        return "" if self._app.is_demo else self._agents.waiting_text(*self._host.agents)
 
     def _stopping(self) -> str:
         live = self._live()

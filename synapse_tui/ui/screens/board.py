@@ -11,7 +11,6 @@ from itertools import groupby, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synapse_tui.agents.watcher import LAST_TURN
 from synapse_tui.agents.worktrees.changes import LineCounter
 from synapse_tui.agents.worktrees.line_counts import Activity, ChangeCounter, FolderChange
 from synapse_tui.core.errors import SynapseError
@@ -106,7 +105,7 @@ class BoardActions:
             what = doing(
                 agent,
                 asks=tr(dialog.asks) if dialog is not None else "",
-                answer=self._answer_line(session, seconds),
+                answer=_answer_line(session),
                 task=_task_line(session, self._app.labels()),
             )
             if not what and agent.state is AgentState.READY and not _has_worked(session):
@@ -118,23 +117,6 @@ class BoardActions:
             seconds,
             self.changes.get(agent.cwd) if session is not None and alone.get(agent.cwd) else None,
         )
-
-    def _answer_line(self, session: AgentSession, seconds: float) -> str:
-        """Return the last words of the answer with which the agent's last turn ended, on one line."""
-
-        def answered(tasks: Iterable[Task]) -> Iterator[Task]:
-            ended = (task for task in tasks if task.state is TaskState.COMPLETED and task.artifacts)
-            return (task for task in ended if not task.outgoing)  # what others have answered
-
-        newest = islice(answered(session.tasks.finished()), 1)
-        last = max(
-            (*newest, *answered(session.tasks.unfinished())), key=lambda task: task.updated_at, default=None
-        )
-        if last is None:
-            return ""
-        if (self._main.now() - last.updated_at).total_seconds() > seconds + LAST_TURN:
-            return ""
-        return "".join(text for text, _style in markdown_line(answer_words(last), "", "")).strip()
 
     @staticmethod
     def _alone(views: Sequence[AgentView]) -> dict[Path, bool]:
@@ -273,6 +255,22 @@ def _turning_points(passages: Sequence[Passage]) -> list[Passage]:
         if passage.state is AgentState.READY and before.state in (AgentState.PROCESSING, *CALLING)
     ]
     return sorted(found, key=lambda passage: passage.at)
+
+
+def _answer_line(session: AgentSession) -> str:
+    """Return the last words of the answer with which the agent's last turn ended, on one line."""
+
+    def answered(tasks: Iterable[Task]) -> Iterator[Task]:
+        ended = (task for task in tasks if task.state is TaskState.COMPLETED and task.artifacts)
+        return (task for task in ended if not task.outgoing)  # what others have answered
+
+    newest = islice(answered(session.tasks.finished()), 1)
+    last = max(
+        (*newest, *answered(session.tasks.unfinished())), key=lambda task: task.updated_at, default=None
+    )
+    if last is None or session.timeline.worked_after(last.updated_at):
+        return ""
+    return "".join(text for text, _style in markdown_line(answer_words(last), "", "")).strip()
 
 
 def _has_worked(session: AgentSession) -> bool:

@@ -31,7 +31,7 @@ from synapse_tui.widgets.fit import Hint, Piece, distinct, line, pad, shorten, w
 from synapse_tui.widgets.option_lists import Choices
 from synapse_tui.widgets.segment_bar import HintBar, SegmentBar
 from synapse_tui.widgets.sidebar import short_path
-from synapse_tui.widgets.states import delivery_mark
+from synapse_tui.widgets.states import delivery_mark, reason_words
 from synapse_tui.widgets.text import one_line
 from synapse_tui.widgets.views import AgentView
 
@@ -517,13 +517,15 @@ class Composer(Form[str]):
             adds = field.value or self.query_one("#recipients", OptionList).highlighted is not None
             enter = Hint("Enter", tr("add") if adds else tr("next field"), "take")
         leave = tr("keep as draft") if self._keeps(self._draft()) else tr("close")
+        message = self.query_one(MessageText)
         keys: tuple[Hint, ...] = (
             *((enter,) if field.has_focus or not self._refused_receiver else ()),
             Hint("Esc", leave, "leave"),
-            *(Hint("@", "file", "file"), Hint("^T", "template", "template")),
-            *(Hint("Shift+Enter", "new line", "new_line"), Hint("Tab", "next field", "app.focus_next")),
+            *(() if field.has_focus else (Hint("@", "file", "file"),)),
+            Hint("^T", "template", "template"),
+            *((Hint("Shift+Enter", "new line", "new_line"),) if message.has_focus else ()),
+            Hint("Tab", "next field", "app.focus_next"),
         )
-        message = self.query_one(MessageText)
         if message.completing and message.has_focus:
             keys = tuple(
                 Hint(key, word, f"complete('{name}')")
@@ -547,7 +549,11 @@ class Composer(Form[str]):
         self._take_marked(last=True)
 
     def action_file(self) -> None:
-        self._insert("@")
+        """Begin the name of a file, which stands apart from the word before it."""
+        text = self.query_one(MessageText)
+        row, column = text.cursor_location
+        before = text.document.get_line(row)[:column]
+        self._insert(" @" if before[-1:].strip() else "@")
 
     def action_complete(self, key: str) -> None:
         self.query_one(MessageText).post_message(MessageText.Completing(key))
@@ -603,6 +609,7 @@ class Composer(Form[str]):
         self._show_keys()
 
     @on(TextArea.Changed, "#text")
+    @on(events.DescendantFocus)
     def _show_keys(self) -> None:
         if not self.busy:
             self._subtitle("")
@@ -782,12 +789,13 @@ def last_lines(sent: Sequence[tuple[Task, str, bool]], width: int, now: datetime
     rows = []
     for number, (task, receiver, is_open) in enumerate(sent):
         mark = delivery_mark(task)
-        word = tr("answered") if task.answered else mark.word
-        why = f": {tr(one_line(task.reason))}" if task.reason and not task.state.final else ""
+        status = tr("answered") if task.answered else mark.word
         if not (task.state.final or is_open):
-            word, why = tr(f"{word} (not open)"), ""
+            status = tr(f"{status} (not open)")
+        elif not task.state.final and (why := reason_words(task.reason, mark)):
+            status = why if why.startswith(status) else f"{status}: {why}"
         name = shorten(one_line(receiver), NAME, "middle")
-        status = f"  {shorten(word + why, width // 3)} {since((now - task.updated_at).total_seconds())}"
+        status = f"  {shorten(status, width // 3)} {since((now - task.updated_at).total_seconds())}"
         head = Piece(pad("" if number else tr("Last"), LABEL), "$faint")
         left = [head, Piece(f"{mark.glyph} ", f"${mark.colour}"), Piece(f"{name}  ", "$ink")]
         left.append(Piece(one_line(task.text), "$muted", cut="end"))

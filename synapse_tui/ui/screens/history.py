@@ -32,7 +32,7 @@ from synapse_tui.widgets.fit import pad
 from synapse_tui.widgets.history_list import HistoryList
 from synapse_tui.widgets.option_lists import SearchInput
 from synapse_tui.widgets.sidebar import short_path
-from synapse_tui.widgets.states import delivery_mark
+from synapse_tui.widgets.states import delivery_mark, reason_words
 from synapse_tui.widgets.text import one_line, plural, printable
 from synapse_tui.widgets.views import named, party, proof
 
@@ -512,7 +512,7 @@ def story_text(
     task, mark = record.task, delivery_mark(record.task)
     parts: list[tuple[str, str]] = [
         (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}"),
-        (f"  {tr(one_line(task.reason))}" if task.reason else "", f"${mark.colour}"),
+        (f"  {reason_words(task.reason, mark)}".rstrip(), f"${mark.colour}"),
         ("\n", ""),
     ]
     facts = _facts(record, now, labels)

@@ -65,7 +65,8 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
     agents: var[list[AgentView]] = var(list, init=False)  # in tab order
     active: var[str] = var("", init=False)  # receives the keys; unchanged while something else is focused
-    covered: var[bool] = var(False, init=False)  # whether a dialog has the keys
+    # whether a dialog has the keys, or what may follow the leader
+    covered: var[bool] = var(False, init=False)
 
     def __init__(
         self, host: Host, *, make_view: ViewFactory, layout: str, keymap: Keymap, sidebar: bool
@@ -79,6 +80,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self._holding: Timer | None = None
         self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._showing: Timer | None = None
+        self._below = False  # whether a dialog is open
         self.show_news = Throttle(self.set_timer, self._show_now)
         self._reasons: Sequence[str] = ()
         self._expected: Sequence[AgentSpec] = ()
@@ -136,15 +138,21 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         return PLACES["arrange"] if self.status_bar.arranging else None
 
     def on_screen_suspend(self) -> None:
-        self.covered = self.status_bar.covered = self.sidebar.covered = True
-        self.board.cover(True)
+        self._below = True
+        self._show_covered()
 
     def on_screen_resume(self) -> None:
-        self.covered = self.status_bar.covered = self.sidebar.covered = False
-        self.board.cover(False)
+        self._below = False
+        self._show_covered()
         self.settle()
         self.show_agents()  # what was covered is looked at again
         self.post_message(self.Resumed())
+
+    def _show_covered(self) -> None:
+        menu = self.which_key.has_class("-pending")
+        self.status_bar.leading = menu
+        self.covered = self.status_bar.covered = self.sidebar.covered = menu or self._below
+        self.board.cover(self.covered)
 
     def show_reasons(self, reasons: Sequence[str]) -> None:
         self._reasons = reasons
@@ -202,7 +210,9 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
     def show_menu(self, shown: bool) -> None:
         """Show or hide what may follow the leader."""
         self.which_key.card = self.active in self.answers and not self.board_shown
-        self.which_key.set_class(shown, "-pending")
+        if shown != self.which_key.has_class("-pending"):
+            self.which_key.set_class(shown, "-pending")
+            self._show_covered()
 
     # Updates from the host
 

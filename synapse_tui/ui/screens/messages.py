@@ -19,7 +19,14 @@ from textual.widgets import Button, Static
 
 from synapse_tui.core.addresses import Address, receivers, resolve
 from synapse_tui.core.content import Artifact, artifact_words, part_words
-from synapse_tui.core.errors import AddressError, HistoryError, SynapseError, TakesNoMessages, TaskNotFound
+from synapse_tui.core.errors import (
+    AddressError,
+    AgentNotFound,
+    HistoryError,
+    SynapseError,
+    TakesNoMessages,
+    TaskNotFound,
+)
 from synapse_tui.core.model import USER, DeliveryState, Task, TaskState
 from synapse_tui.core.wording import moment, standing_words
 from synapse_tui.messages.reasons import Reason
@@ -29,7 +36,7 @@ from synapse_tui.system.language import name_list, tr
 from synapse_tui.widgets import views
 from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.pane import LastMessage
-from synapse_tui.widgets.states import Mark, delivery_mark, step_mark
+from synapse_tui.widgets.states import Mark, delivery_mark, reason_words, step_mark
 from synapse_tui.widgets.text import answer_words, one_line, plural, printable, wrapped
 from synapse_tui.widgets.views import commands_of, named, proof
 
@@ -509,9 +516,15 @@ class MessageActions:
         )
 
     async def _again(self, task: Task) -> None:
+        name, there = self._app.label(task.target), self._host.addresses()
+        found = [each.agent_id for each in there if task.target == each.agent_id]
+        found += [each.agent_id for each in there if each.name and each.name == name]  # it was opened again
+        if not found:
+            way = self._app.keymap.way("reopen_agent")
+            raise AgentNotFound(f"{name} is not open", f"{way} opens closed agents again")
         sender = task.sender.sender_id
         sender = sender if sender != USER.sender_id and sender in self._host.agents else ""
-        receipts = await self._host.send(task.target, task.text, sender=sender, priority=task.priority)
+        receipts = await self._host.send(found[0], task.text, sender=sender, priority=task.priority)
         self._app.notice(self.sent(receipts))
 
 
@@ -727,7 +740,7 @@ def detail_text(task: Task) -> Content:
     mark, unverified = delivery_mark(task), proof(task.sender).strip()
     parts: list[tuple[str, str]] = [
         (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}"),
-        (f"  {tr(printable(task.reason))}\n" if task.reason else "\n", f"${mark.colour}"),
+        (f"  {reason_words(task.reason, mark)}".rstrip() + "\n", f"${mark.colour}"),
         (tr(f"priority {task.priority} · task {task.short_id} · "), "$muted"),
         (f"{task.created_at.astimezone():%H:%M:%S}", "$muted"),
         (tr(f" · continues task {task.follows[:8]}") if task.follows else "", "$muted"),
@@ -773,7 +786,7 @@ def timeline_text(changes: Sequence[Change], now: datetime, width: int, *, watch
         state, delivery = TaskState(change.state), DeliveryState(change.delivery)
         mark = step_mark(state, delivery, change.reason, watched=watched)
         when, step = f"  {moment(change.time, now)}  ", f"{mark.glyph} {pad(mark.word, _WORD_CELLS)}"
-        column, reason = cell_len(when + step), tr(one_line(change.reason))
+        column, reason = cell_len(when + step), reason_words(change.reason, mark)
         beside = width - column >= _LEAST_REASON
         indent = " " * (column if beside else _BELOW)
         rows = wrapped(reason, width - len(indent))

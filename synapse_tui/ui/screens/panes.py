@@ -82,17 +82,22 @@ class PaneActions:
                 still=lambda: len(self._deck.tiles(self._deck.size)) == shown,
             )
         else:
-            self._app.notice(f"layout: {name}")
+            arrangement = self._deck.arrangement
+            self._app.notice(f"layout: {name}", still=lambda: self._deck.arrangement == arrangement)
 
     def action_name_layout(self) -> None:
         def name(text: str) -> None:
             self._deck.save_as(text)
-            self._app.notice(f"layout: {layout_name(text)}, saved with this session")
+            called = layout_name(text)
+            self._app.notice(
+                f"layout: {called}, until the demo ends"
+                if self._app.is_demo
+                else f"layout: {called}, saved with this session"
+            )
 
         now = self._deck.arrangement
-        self._at_panes(
-            self._app.ask, NameLayout(now if now in self._deck.layouts and now != CUSTOM else "", name)
-        )
+        before = now if now in self._deck.layouts and now != CUSTOM else ""
+        self._at_panes(self._app.ask, NameLayout(before, name, demo=self._app.is_demo))
 
     def action_delete_layout(self, layout: str) -> None:
         self._deck.forget(layout)
@@ -226,13 +231,18 @@ class NameLayout(Form[str]):
     SUBTITLE = "Enter saves · Esc cancels"
     TITLE_TEXT = "Name this layout"
 
-    def __init__(self, before: str, save: Callable[[str], None]) -> None:
+    def __init__(self, before: str, save: Callable[[str], None], *, demo: bool = False) -> None:
         super().__init__()
+        self._about = (
+            tr("Name; it is then one of the layouts, until the demo ends")
+            if demo
+            else tr("Name; it is then one of the layouts, and saved with this session")
+        )
         self._before = before
         self._save = save
 
     def body(self) -> ComposeResult:
-        yield label(tr("Name; it is then one of the layouts, and saved with this session"))
+        yield label(self._about)
         yield Input(self._before, id="name", compact=True)
 
     def submit(self) -> None:

@@ -122,9 +122,10 @@ def problem_lines(survey: Survey) -> list[str]:
 
 def says(entry: SettingEntry, survey: Survey) -> Content:
     parts: list[tuple[str, str]] = []
-    if entry.origin == "environment":
+    if entry.origin in ("environment", "now"):
+        giver = f"${entry.variable}" if entry.origin == "environment" else LAYER_WORDS["now"]
         parts += [
-            (f"${entry.variable} ", "$muted"),
+            (f"{giver} ", "$muted"),
             (value_words(entry.setting, entry.value), "bold $ink"),
         ]
     if entry.kept and entry.origin in survey.files:
@@ -214,7 +215,8 @@ class SettingsActions:
         if self._app.settings_files is None:
             self._app.notice(READ_ONLY, "warning")
         else:
-            self._app.push_screen(SettingsScreen(self._app.settings_files, self._appearance))
+            screen = SettingsScreen(self._app.settings_files, self._appearance, demo=self._app.is_demo)
+            self._app.push_screen(screen)
 
     def action_keep_theme(self, name: str) -> None:
         self._app.spawn(self._keep_theme(name))
@@ -233,9 +235,12 @@ class SettingsActions:
             return now.obstacle(entry, "user") if entry is not None else ""
 
         obstacle = await asyncio.to_thread(write)
-        kept = (
-            tr(f"for this session only: {obstacle}") if obstacle else tr("saved in ~/.synapse/settings.json")
-        )
+        if obstacle:
+            kept = tr(f"for this session only: {obstacle}")
+        elif self._app.is_demo:
+            kept = tr("until the demo ends")
+        else:
+            kept = tr("saved in ~/.synapse/settings.json")
         self._app.notice(f"colours: {words_for(THEME, name)}, {kept}")
 
 
@@ -265,8 +270,9 @@ class SettingsScreen(Dialog[None]):
     AUTO_FOCUS = "#results"
     BINDINGS: ClassVar = [("ctrl+s", "keep")]
 
-    def __init__(self, files: FilesNow, appearance: Appearance) -> None:
+    def __init__(self, files: FilesNow, appearance: Appearance, *, demo: bool = False) -> None:
         super().__init__()
+        self._heading = tr("Settings of the demo, which end with it") if demo else tr("Settings")
         self._files = files
         self._appearance = appearance
         self._area: str = AREAS[0]
@@ -282,7 +288,7 @@ class SettingsScreen(Dialog[None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog -full"):
             with Horizontal(id="top"):
-                yield Static(Content(tr("  Settings")), classes="title")
+                yield Static(Content(f"  {self._heading}"), classes="title")
                 yield SearchInput(id="query", placeholder=tr("find names, meanings and values"), compact=True)
             yield Static("", id="problems", markup=False)
             with Horizontal(id="columns"):
@@ -331,10 +337,14 @@ class SettingsScreen(Dialog[None]):
 
     async def _look(self) -> None:
         before = self._survey
-        self._survey = await asyncio.to_thread(lambda: survey(self._files()))
+        self._survey = self._as_shown(await asyncio.to_thread(lambda: survey(self._files())))
         if before is not None:
             self._show_changes(before, self._survey)
         self._fill()
+
+    def _as_shown(self, now: Survey) -> Survey:
+        theme = self._appearance.for_now
+        return now.with_now(THEME, theme) if theme is not None else now
 
     def _show_changes(self, before: Survey, now: Survey) -> None:
         """Report settings that changed elsewhere while the screen was open."""
@@ -660,11 +670,11 @@ class SettingsScreen(Dialog[None]):
         except ConfigError as error:
             self.show_error(error)
         else:
-            self._survey = now
             written = now.find(entry.key)
             assert written is not None
             if entry.key == THEME:
                 self._appearance.choose(str(written.value))
+            self._survey = self._as_shown(now)
             self._entry = written
             self._stop_editing()
             self._show_note(_outcome(written, now, layer, trouble))

@@ -90,6 +90,11 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
         self.today: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @property
+    def is_demo(self) -> bool:
+        """Whether this is `synapse-tui demo`, whose home folder ends with it."""
+        return bool(self.guide) and self.session is None
+
+    @property
     def keymap(self) -> Keymap:
         """The keys in effect, which the agent in focus may change."""
         return self.main.keymap
