@@ -831,6 +831,21 @@ async def test_restart_of_a_live_agent_is_asked_about():
         await until(lambda: ("restart", CLAUDE) in host.calls)
 
 
+async def test_what_is_typed_at_an_agent_is_spoken_of_before_it_ends():
+    host = three_agents()
+    host.agents[CLAUDE].composer, host.agents[CLAUDE].draft = True, "half a thought"
+    async with running(host) as (app, pilot):
+        for keys in ((LEADER, "R"), (LEADER, "x"), (LEADER, "q")):
+            await pilot.press(*keys)
+            await until(lambda: "What is typed at claude is lost." in text_of(app))
+            await pilot.press("escape")
+            await until(lambda: at_main(app))
+        host.agents[CLAUDE].draft = ""
+        await pilot.press(LEADER, "R")
+        await until(lambda: "Restarting ends it" in text_of(app))
+        assert "is lost" not in text_of(app)
+
+
 async def test_a_name_that_is_too_long_is_refused_instead_of_cut():
     host = three_agents()
     async with running(host) as (app, pilot):

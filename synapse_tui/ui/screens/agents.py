@@ -110,6 +110,13 @@ class AgentActions:
         kept = kept_text(sum(counts), sum(map(bool, counts)))
         return tr(f"{kept}.") if kept else ""
 
+    def drafts_text(self, *agent_ids: str) -> str:
+        """Say at which agents something is typed that ends with them; empty if at none."""
+        found = (self._host.agents.get(agent_id) for agent_id in agent_ids)
+        typed = [each.agent_id for each in found if each and each.exit is None and each.reading().draft]
+        names = name_list(self._app.label(each) for each in typed)
+        return tr(f"What is typed at {names} is lost.") if names else ""
+
     def action_close_agent(self, agent_id: str = "") -> None:
         """Close an agent, asking first if it runs or has undelivered messages."""
         found = self._find(agent_id)
@@ -128,7 +135,8 @@ class AgentActions:
                 about = _closing(session, now, self._app.keymap.way("reopen_agent"))
             else:
                 about = tr(f"{now.label}: {now.state_text}")
-            return f"{about}\n{self.waiting_text(agent.agent_id)}".rstrip()
+            ends = (self.drafts_text(agent.agent_id), self.waiting_text(agent.agent_id))
+            return "\n".join(filter(None, (about, *ends)))
 
         if agent.exit is None or self.waiting_text(agent.agent_id):
             question = Confirm(tr(f"Close {agent.label}?"), text, tr("Close it"))
@@ -159,7 +167,8 @@ class AgentActions:
                 return ""
             if now.exit is not None:
                 return tr(f"{now.label}: {now.state_text}")
-            return tr(f"{now.label}: {now.state_text}\nRestarting ends it; it may lose its conversation.")
+            about = tr(f"{now.label}: {now.state_text}\nRestarting ends it; it may lose its conversation.")
+            return "\n".join(filter(None, (about, self.drafts_text(agent.agent_id))))
 
         if agent.exit is None:
             question = Confirm(tr(f"Restart {agent.label}?"), text, tr("Restart it"))

@@ -200,6 +200,7 @@ class ApplicationActions:
             lines.append(tr(f"{working} of them {'is' if working == 1 else 'are'} still working."))
         if asking:
             lines.append(tr(f"{asking} of them {'needs' if asking == 1 else 'need'} you."))
+        lines.append(self._agents.drafts_text(*(agent.agent_id for agent in live)))
         lines.append(self._waiting())
         if unsent := self._messages.unsent:
             lines.append(tr(f"{plural(unsent, 'draft')} of a message {'is' if unsent == 1 else 'are'} lost."))
