@@ -146,12 +146,14 @@ def show_command(*, task: str, as_json: bool) -> None:
     note(f"synapse: task {found.id}: {sender} to {target}, {how}")
     now = datetime.now(UTC)
     for step in steps:
-        words = name_list(map(tr, step_words(TaskState(step.state), step.delivery).split(", ")))
+        words = _WATCH_ENDS.get(Reason.of(step.reason)) or name_list(
+            map(tr, step_words(TaskState(step.state), step.delivery).split(", "))
+        )
         note(f"  {moment(step.time, now)}  {words}{': ' + tr(step.reason) if step.reason else ''}")
     show(plain(found.text))
     show("")
-    how = standing_words(standing(found.state, found.delivery, found.reason))
-    show(plain(found.answer) or f"({how})")
+    why = tr(found.reason)
+    show(plain(found.answer) or f"({how if why in ('', how) else f'{how}: {why}'})")
 
 
 @history_command.command(name="stats")
@@ -287,11 +289,18 @@ def _list(query: str, limit: int, *, as_json: bool, filters: dict[str, Any]) -> 
         note("synapse: no tasks found" + ("" if filters["everywhere"] else "; --all searches all projects"))
 
 
+_WATCH_ENDS: Mapping[Reason | None, str] = {
+    Reason.GAVE_UP: tr("gave up"),
+    Reason.WATCH_STOPPED: tr("stopped"),
+}
+"""How a watch came to end that did not end well."""
+
+
 def _status(record: Record, live: Mapping[str, str]) -> str:
     """Describe how far a task has come; its agent may have ended with its host and cannot tell any more."""
     task = record.task
-    if task.state.final and Reason.of(task.reason) is Reason.GAVE_UP:
-        return tr("gave up")
+    if task.state.final and (end := _WATCH_ENDS.get(Reason.of(task.reason))):
+        return end
     words = standing_words(standing(task.state, task.delivery))
     elsewhere = "@" in record.owner  # on another machine
     if task.state.final or elsewhere or record.owner in live:

@@ -60,7 +60,7 @@ class StatusBar(SegmentBar):
     shrunk_by: reactive[str] = reactive("")  # the terminal whose size the others follow
     beside: reactive[bool] = reactive(False)  # whether the sidebar has the focus, from where its key leads on
     covered: reactive[bool] = reactive(False)  # whether a dialog has the keys, or what follows the leader
-    leading: reactive[bool] = reactive(False)  # whether it is what follows the leader
+    leading: reactive[bool] = reactive(False)  # whether it is what follows the leader, which Esc closes
     arranging: reactive[bool] = reactive(False)  # whether keys arrange the panes
     scrolling: reactive[Sequence[Hint]] = reactive(())  # the keys of scroll mode, if the active pane is in it
 
@@ -126,8 +126,10 @@ class StatusBar(SegmentBar):
             return self._scrolling(room), right
         leader = _hint(LEADER, key_label(self.keymap.leader), "menu")
         words = {"sidebar": tr("board")} if self.beside else {}
-        if any(agent.agent_id == self.active and agent.exit is not None for agent in self.agents):
+        if not any(agent.agent_id == self.active and agent.exit is None for agent in self.agents):
             words["interrupt"] = ""
+        if not self.agents:
+            words |= dict.fromkeys(("scroll", "interrupt_all"), "")
         if len(self.agents) < 2:
             words |= dict.fromkeys(("previous_agent", "next_agent"), "")
         return fit_hints(leader, self.keymap, room, words), right
@@ -145,7 +147,7 @@ class StatusBar(SegmentBar):
             *_hint("", tr("arrows"), "resize"),
         ]
         for action in map(self.keymap.find, ARRANGING):
-            key = leader_label(action)
+            key = leader_label(action).replace("←→", tr("arrows"))
             hint = _hint("" if action.takes_key else action.id, key, action.hint or tr(action.title).lower())
             if key and width_of(pieces) + width_of(hint) <= room:
                 pieces += hint

@@ -317,7 +317,8 @@ class Board(PieceWidget, can_focus=True):
         can["focus_agent"] = row is not None and not failed
         can["restart_agent"] = can["close_agent"] = row is not None and not alive
         can["answer"] = asked is not None and bool(asked.options) and self.answering.whole
-        can["compose"] = can["interrupt"] = alive
+        can["interrupt"] = alive
+        can["compose"] = row is not None and alive and row.agent.receives
         can["changes"] = row is not None and alive and not row.agent.external
         others = (other for other, _state in self.model.rows if row is None or other.agent_id != row.agent_id)
         can["next"] = any(other.agent.needs_attention for other in others)

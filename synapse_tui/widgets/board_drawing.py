@@ -388,7 +388,8 @@ def _who(detail: Detail, width: int) -> list[Line]:
 def _asked_lines(asked: Asked, above: Sequence[Line], width: int, room: int) -> tuple[list[Line], bool]:
     """Return the dialog's lines that fit, and whether that is all of them.
 
-    Blank lines go first, then the upper ones. What is above the dialog is shown if there is room.
+    Blank lines go first, then the upper ones. What is above the dialog is shown if there is room, and
+    between them a rule where the agent draws one.
     """
     said = [at for at, line in enumerate(asked.lines) if _says(line) and not _is_rule(line)]
     own = asked.lines[said[0] : said[-1] + 1] if said else asked.lines  # the frame stands for its own rules
@@ -402,7 +403,9 @@ def _asked_lines(asked: Asked, above: Sequence[Line], width: int, room: int) -> 
     while before and not _says(before[0]):
         before.pop(0)
     if before:
-        before.append([Piece("─" * min(width, max(map(width_of, [*before, *lines]))), "$line")])
+        rules = any(_says(line) for line in asked.lines[: said[0]]) if said else False
+        most = min(width, max(map(width_of, [*before, *lines])))
+        before.append([Piece("─" * most, "$line")] if rules else [])
     return [*before, *lines], whole
 
 

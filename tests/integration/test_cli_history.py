@@ -29,6 +29,7 @@ async def told(
     called: str | None = None,
     sender: Sender = SENDER,
     sender_name: str | None = None,
+    reason: str = "",
 ) -> list[str]:
     """Messages to Claude with their answers, as a host writes them; their ids."""
     path = shell.home / ".synapse/history.db"
@@ -51,6 +52,7 @@ async def told(
                 state=TaskState.COMPLETED,
                 delivery=DeliveryState.DONE,
                 artifacts=(Artifact(answer),) if answer else (),
+                reason=reason,
             )
         ids.append(task.id)
         await asyncio.sleep(0.01)
@@ -100,6 +102,16 @@ async def test_a_task_of_an_agent_that_is_not_open_says_so(shell: Shell) -> None
     assert f"task {left}:" in (shown := (await shell.run("history", "show", left)).err)
     assert "working (not open)" in shown
     assert "not open" not in (await shell.run("history", "show", done)).err
+
+
+async def test_a_watch_that_was_stopped_is_not_said_to_be_done(shell: Shell) -> None:
+    [task] = await told(shell, ("(watched from rest)", ""), reason="the watch was stopped by you")
+    assert (await shell.run("history")).out.splitlines()[-1].split()[4] == "stopped"
+    shown = await shell.run("history", "show", task)
+    assert "synapse-claude-8100, stopped" in shown.err
+    assert "stopped: the watch was stopped by you" in shown.err
+    assert "(stopped: the watch was stopped by you)" in shown.out
+    assert "done" not in shown.out + shown.err
 
 
 async def test_the_person_is_called_you(shell: Shell) -> None:

@@ -347,6 +347,18 @@ async def test_a_card_names_no_keys_while_they_are_those_of_a_dialog():
         await until(lambda: "^] y take" in text_of(app))
 
 
+async def test_no_key_is_said_to_close_the_menu_only_where_it_lets_the_card_go():
+    host = two_agents()
+    async with running(host) as (app, pilot):
+        await answered(app, host, "the answer")
+        await pilot.press(LEADER)
+        await until(lambda: "let the answer go" in text_of(app))
+        assert "close" not in text_of(app).splitlines()[-1]
+        await pilot.press("escape", LEADER)
+        await until(lambda: "Esc close" in text_of(app).splitlines()[-1])
+        assert "close this menu" in text_of(app)
+
+
 async def test_a_card_names_keys_only_where_they_act():
     host = two_agents()
     async with running(host, (120, 40), layout="columns") as (app, pilot):

@@ -261,8 +261,13 @@ async def test_without_agents_it_is_said_whether_one_was_closed() -> None:
             lambda: "no agent is open: ^] n opens one, ^] u the last one again" in app.main.deck.empty
         )
         assert app.main.board.empty == app.main.deck.empty
-        await pilot.press("x")
-        await until(lambda: "^] u the last one again" in app.main.status_bar.notice)
+        for key in ("x", "f7", "f8"):
+            app.main.status_bar.show("")
+            await pilot.press(key)
+            await until(lambda: "^] u the last one again" in app.main.status_bar.notice)
+        last = text_of(app).splitlines()[-1]
+        assert "F1 help" in last
+        assert not any(key in last for key in ("F7", "F8", "F9"))
         app.perform("reopen_agent")
         await until(lambda: app.main.active == CLAUDE)
 
@@ -566,6 +571,40 @@ async def test_a_row_does_not_show_an_answer_from_before_the_last_turn() -> None
             claude.become(state)
         app.main.board.look()
         assert what() != "That is settled."
+
+
+async def test_an_agent_that_takes_no_messages_is_offered_none() -> None:
+    host = FakeHost()
+    shell = host.add(AgentSpec("shell"))
+    shell.become(AgentState.READY)
+    async with on_the_board(host) as (app, _pilot, _clock):
+        last = text_of(app).splitlines()[-1]
+        assert "i interrupt" in last
+        assert "m message" not in last
+
+
+async def test_a_rule_is_drawn_above_a_dialog_only_where_the_agent_draws_one() -> None:
+    host, session = asking()
+    async with on_the_board(host) as (app, _pilot, _clock):
+        await until(lambda: "as on its screen now" in text_of(app))
+        assert "│ ────────" in text_of(app)
+        assert session.dialog is not None
+        session.dialog = replace(session.dialog, lines=session.dialog.lines[2:], serial=2)
+        app.main.board.look()
+        await until(lambda: "│ ────────" not in text_of(app))
+
+
+async def test_lately_counts_from_when_a_message_came_to_ask() -> None:
+    """Its question is written down anew with each size of the pane."""
+    host = three_agents()
+    task = host.message(
+        CLAUDE, "clean up", delivery=DeliveryState.SUBMITTED, state=TaskState.INPUT_REQUIRED, minutes=0.5
+    )
+    host.change(task.id, updated_at=host.now(), entered=task.updated_at)
+    async with on_the_board(host) as (app, _pilot, _clock):
+        await until(lambda: "needs you: clean up" in text_of(app))
+        (row,) = (row for row in text_of(app).splitlines() if "needs you: clean up" in row)
+        assert row.split()[0] in ("0:29", "0:30", "0:31")
 
 
 async def test_a_sender_that_is_not_verified_has_its_question_mark() -> None:

@@ -309,6 +309,19 @@ async def test_files_are_completed(tmp_path):
         await until(lambda: "Esc keep as draft" in text_of(app))
 
 
+async def test_the_last_messages_follow_the_names_of_agents():
+    host = three_agents()
+    host.history.put("look here", "done", to=GEMINI, called="alice")
+    async with running(host) as (app, pilot):
+        for name in ("zoe", "eve"):
+            host.rename(GEMINI, name)
+            await until(lambda: app.label(GEMINI) == name)  # noqa: B023
+            await pilot.press("f2")
+            await until(lambda: f"✓ {name}  look here" in words(app, "#last"))  # noqa: B023
+            await pilot.press("escape")
+            await until(lambda: at_main(app))
+
+
 async def test_a_click_on_the_hint_of_files_begins_a_word(tmp_path):
     (tmp_path / "README.md").touch()
     async with running(three_agents()) as (app, pilot):

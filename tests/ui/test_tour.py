@@ -307,8 +307,12 @@ async def test_the_tour_says_what_became_of_a_message_that_a_person_held_or_canc
 
 async def test_a_hint_names_its_key_also_while_that_goes_to_an_agent():
     host = FakeHost()
-    async with start(host) as (app, _pilot):
+    async with start(host) as (app, pilot):
         alice, _bob = await opened(app, host)
+        alice.composer = True
+        await pilot.press(*"@bo")
+        await shows(app, "Space type it for me, after your message", "^] . end the tour")
+        await pilot.press("ctrl+c")
         alice.draft = "what I"
         await shows(app, "Space type it for me, after your draft", "^] . end the tour")
         alice.draft = ""

@@ -135,8 +135,8 @@ class ApplicationActions:
             text = tr(f"{agent.label}: instructions {task.delivery.value}")
 
             def unchanged() -> bool:
-                session = self._host.agents.get(agent.agent_id)
-                return session is not None and session.tasks.get(task.id).delivery is task.delivery
+                now = self._messages.find_task(task.id)
+                return now is None or now.delivery is task.delivery
 
             self._app.notice(f"{text}: {tr(task.reason)}" if task.reason else text, still=unchanged)
 

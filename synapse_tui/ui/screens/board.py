@@ -226,7 +226,7 @@ class BoardActions:
                     continue
                 asking += same
                 found.append((passage.at, _passage(passage, labels.get(agent_id, ""), now)))
-        found += [(task.updated_at, _message(task, labels, now)) for task in tasks if task not in asking]
+        found += [(task.entered_at, _message(task, labels, now)) for task in tasks if task not in asking]
         found.sort(key=lambda each: each[0], reverse=True)
         return [happening for _at, happening in found[:TIMELINE_EVENTS]]
 
@@ -234,7 +234,7 @@ class BoardActions:
 def _is_of(task: Task, passage: Passage) -> bool:
     """Whether a message's last change is what a passage of its agent says too."""
     state = {AgentState.READY: TaskState.COMPLETED, AgentState.WAITING: TaskState.INPUT_REQUIRED}
-    apart = abs((task.updated_at - passage.at).total_seconds())
+    apart = abs((task.entered_at - passage.at).total_seconds())
     return task.state is state.get(passage.state) and apart < SAME_SECONDS
 
 
@@ -302,7 +302,7 @@ def _message(task: Task, labels: dict[str, str], now: datetime) -> TimelineEvent
     mark = delivery_mark(task)
     way = f"{sender_name(task.sender, labels)} → {party(task.target, labels)}"
     return TimelineEvent(
-        _age(task.updated_at, now), mark.glyph, mark.colour, way, f"{mark.word}: {one_line(task.text)}"
+        _age(task.entered_at, now), mark.glyph, mark.colour, way, f"{mark.word}: {one_line(task.text)}"
     )
 
 

@@ -121,9 +121,10 @@ class EventReader:
 
     @_read.register
     def _renamed(self, event: AgentRenamed) -> Pending:
+        before = self._app.label(event.agent_id)
         self._messages.send_kept()
         self._main.show_agents()
-        self._messages.agent_renamed()
+        self._messages.agent_renamed(event.agent_id, before)
         self._answers.agent_renamed(event.agent_id)
         self._main.show_tasks()
         return None

@@ -150,7 +150,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
     def _show_covered(self) -> None:
         menu = self.which_key.has_class("-pending")
-        self.status_bar.leading = menu
+        self.status_bar.leading = menu and not self.which_key.card  # else Esc lets that go, too
         self.covered = self.status_bar.covered = self.sidebar.covered = menu or self._below
         self.board.cover(self.covered)
 

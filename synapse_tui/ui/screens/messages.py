@@ -88,6 +88,8 @@ class MessageActions:
         self.folder = self._host.folder
         self.templates = self._host.paths.templates
         self._sent_before: Sequence[Record] = ()  # the newest messages in the history
+        # what agents are called that were renamed since this began, by their ids and what they were called
+        self._renamed: dict[tuple[str, str], str] = {}
         self._drafts: list[Draft] = []  # unsent drafts, the most recent last
         self._kept: list[tuple[str, Draft]] = []  # pane, and the draft to send once its receiver runs
         self._known: dict[str, Address] = {}  # agents of the project, running or closed, by id
@@ -200,6 +202,7 @@ class MessageActions:
             task = record.task
             if task.id not in live:
                 name = record.names(labels).get(task.target, task.target)
+                name = self._renamed.get((task.target, name), name)
                 sent.append((task, name, task.target in there))
         own = [each for each in sent if _is_written(each[0])]
         own.sort(key=lambda each: each[0].created_at, reverse=True)
@@ -395,7 +398,12 @@ class MessageActions:
         if task is None or task.state.final:
             self._app.notice("that message has already ended", "warning")
             return
-        self._app.spawn(self._host.cancel_task(task.target, task.id))
+
+        async def cancel() -> None:
+            await self._host.cancel_task(task.target, task.id)
+            self._app.notice(f"to {self._app.label(task.target)}: {tr('canceled')}")
+
+        self._app.spawn(cancel())
 
     def action_send_now(self, task_id: str) -> None:
         session = self._where_it_waits(task_id)
@@ -476,13 +484,17 @@ class MessageActions:
         released = session.control.release_all() if session is not None else []
         self._app.notice(f"{plural(len(released), 'message')} to {self._app.label(agent_id)} released")
 
-    def agent_renamed(self) -> None:
+    def agent_renamed(self, agent_id: str, before: str) -> None:
         """Say what becomes of messages that are shown under the names that agents have now."""
-        for agent_id in self._sent:
-            pane = self._main.deck.pane(agent_id)
+        now = self._app.label(agent_id)
+        earlier = [key for key, name in self._renamed.items() if (key[0], name) == (agent_id, before)]
+        self._renamed |= dict.fromkeys([*earlier, (agent_id, before)], now)
+        self._renamed.pop((agent_id, now), None)
+        for pane_id in self._sent:
+            pane = self._main.deck.pane(pane_id)
             shown = pane.delivery if pane is not None else None
             if shown is not None and shown.mark not in (SENDING, KEPT, FAILED):
-                self._show_delivery(agent_id)
+                self._show_delivery(pane_id)
 
     def agent_removed(self, agent_id: str) -> None:
         self._questions.drop_needless()
@@ -633,7 +645,7 @@ def progress_rows(sent: Sequence[MessageProgress], width: int, now: datetime) ->
         head = f" {progress.mark.glyph} {pad(progress.name, NAME_CELLS)} "
         answered = progress.task is not None and progress.task.answered
         word = tr("answered") if answered else progress.mark.word
-        tail = f"{word}  {moment(progress.task.updated_at, now)}" if progress.task is not None else word
+        tail = f"{word}  {moment(progress.task.entered_at, now)}" if progress.task is not None else word
         below = f"↳ {answer}" if answer else tr(one_line(progress.reason))
         yield (
             progress.task.id if progress.task is not None else "",

@@ -122,6 +122,9 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
                 action_id, arguments = FOR_EXTERNAL[action_id], (about,)
             elif action_id in OF_AGENT and self.main.did_not_start(about):
                 action_id, arguments = FOR_NOT_STARTED.get(action_id, "not_started"), (about,)
+            elif action_id in OF_AGENT and action_id != "let_go" and not self.main.agents:
+                self.notice(self.main.no_agent(), still=lambda: not self.main.agents)
+                return
             self.actions[action_id](*arguments)
         except Exception as error:
             self.report(error)

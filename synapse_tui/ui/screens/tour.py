@@ -641,6 +641,8 @@ class Tour:
         view = self._app.active_view
         if isinstance(view, TerminalView) and view.scroll_mode is not None:
             return tr(", after scrolling")
+        if isinstance(view, TerminalView) and view.mentioning:
+            return tr(", after your message")
         if session.report.state is not AgentState.READY:
             return tr(f", once {session.name} is free")
         return tr(", after your draft") if session.reading().draft else tr(", in a moment")
