@@ -236,7 +236,9 @@ async def read_status(
         answer["composer"] = composer_json(agent.explain_composer())
     if not why:
         return answer
-    return answer | why_json(agent.explain()) | {"opened_by": list(agent.opened_by)}
+    found = agent.watcher.report
+    watch = {"state": found.state.value, "sent": found.sent, "times": found.order.times} if found else None
+    return answer | why_json(agent.explain()) | {"opened_by": list(agent.opened_by), "watch": watch}
 
 
 @status_router.post("/continue")

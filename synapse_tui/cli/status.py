@@ -126,6 +126,10 @@ def explanation(who: str, answer: Mapping[str, Any], now: datetime | None = None
     yield from _opened_by(answer)
     if task:
         yield _fact("task", f"{_message(task)} ({tr(_task_word(_text(task, 'status')))})")
+    if watch := _table(answer, "watch"):
+        times = f"{_number(watch, 'sent'):.0f}/{_number(watch, 'times'):.0f}"
+        state = _text(watch, "state")
+        yield _fact("watch", f"{tr('watched') if state == 'on' else tr(state)} {times}")
     if outbox:
         yield _fact("waiting", _waiting(outbox) or tr("nothing"))
         following = _table(outbox, "next")

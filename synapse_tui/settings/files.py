@@ -400,11 +400,12 @@ class SettingEntry:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """All settings of a project, by area."""
+    """All settings of a project, by area; with `demo`, those of the demo."""
 
     entries: tuple[SettingEntry, ...]
     files: Mapping[Layer, LayerView]
     problems: tuple[ConfigError, ...]
+    demo: bool = False
 
     def find(self, key: str) -> SettingEntry | None:
         return next((entry for entry in self.entries if entry.key == key), None)
@@ -420,6 +421,8 @@ class Survey:
     def name(self, layer: Layer) -> str:
         """Return a file's path relative to the project, or abbreviated with `~`."""
         place = self.files[layer].path
+        if self.demo:
+            return tr("the settings of the demo")
         return f"~/.synapse/{place.name}" if layer == "user" else f".synapse/{place.name}"
 
     def shorter(self, text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.cells import cell_len
 from textual.geometry import Offset, Size
@@ -35,7 +36,8 @@ class AnswerView:
     """An answer as a pane shows it.
 
     Attributes:
-        name: The agent that answers.
+        agent_id: The agent that answers.
+        name: What that is called.
         verb: What it does: `answers you`, `asks you`.
         text: The whole answer.
         composed: Whether it was written to be read alone, and not taken from what a turn wrote.
@@ -44,6 +46,7 @@ class AnswerView:
     """
 
     task_id: str
+    agent_id: str
     mark: Mark
     name: str
     verb: str
@@ -80,9 +83,8 @@ def draw_card(
     more = [Piece(f" +{view.earlier}", "$muted")] if view.earlier else []
     if folded or room.height <= LEAST_ROWS:
         words = f" {one_line(_plain(view.paragraphs[-1], 1))}"
-        opens = (OPENS, tr("Read the answer")) if folded else ("", "")
-        row = ([*head, *more, Piece(words, "$ink", *opens, "end")], right)
-        return [row] if folded else [row, (keys_row, ())]
+        row = [*head, *more, Piece(words, "$ink", cut="end")]
+        return [(row, right)] if folded else [(row, right), (keys_row, ())]
     shown = list(lines[:most])
     if len(lines) > most:
         while len(shown) > 1 and not shown[-1]:
@@ -168,6 +170,9 @@ class AnswerCard(PaneOverlay):
         if self.view is not None and room.height >= LEAST_ROWS:
             drawn = draw_card(self.view, self._keys, room, self._age, folded=self.folded)
             rows = [fill(*row, width) for row in drawn]
+            if self.folded:
+                tip = tr("Read the answer")
+                rows = [[replace(piece, target=OPENS, tip=tip) for piece in row] for row in rows]
         self.lay(rows, width, Offset(0, room.height - len(rows)))
 
     def over(self, rows: Sequence[str], shape: object, *, writes: bool) -> None:

@@ -35,7 +35,7 @@ def test_five_agents_two_of_which_conflict_are_merged(launch: Launch, agents: Re
         look(terminal, number)
         terminal.wait_for(f"will conflict with {other} in a.py")
         terminal.keys("Escape")
-        terminal.wait_gone("Changes of")
+        terminal.wait_gone("Changes in the folder of")
     assert git(project, "rev-parse", "main") == before
 
     for number, name in enumerate(TASKS, 1):
@@ -67,7 +67,7 @@ def give(terminal: TmuxTerminal, number: int, name: str, command: str) -> None:
 def look(terminal: TmuxTerminal, number: int) -> None:
     terminal.keys("C-]", str(number))
     terminal.keys("C-]", "g")
-    terminal.wait_for("Changes of", "→ main")
+    terminal.wait_for("Changes in the folder of", "→ main")
 
 
 def merge(terminal: TmuxTerminal, number: int, outcome: str) -> None:

@@ -81,11 +81,11 @@ class Person:
     def look(self, agent: str) -> None:
         self.pane(agent)
         self.app.keys("C-]", "g")
-        self.app.wait_for("Changes of", "→ ", timeout=30)
+        self.app.wait_for("Changes in the folder of", "→ ", timeout=30)
 
     def leave(self) -> None:
         self.app.keys("Escape")
-        self.app.wait_gone("Changes of")
+        self.app.wait_gone("Changes in the folder of")
 
     def merge(self, agent: str, outcome: str) -> None:
         self.look(agent)

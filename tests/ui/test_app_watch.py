@@ -62,6 +62,9 @@ async def test_the_mark_follows_the_watch(monkeypatch):
         codex.end(WatchState.GAVE_UP, "gave up: it, too")
         await until(lambda: rung)
         assert "▲ codex: gave up 0/5" in text_of(app), "with the sign that it has everywhere"
+        app.perform("quit")
+        await until(lambda: "2 of them need you." in text_of(app))
+        await pilot.press("escape")
         host.clock = lambda: 60.0
         host.agents[CLAUDE].become(AgentState.PROCESSING)
         await until(lambda: "gave up 2/5" not in text_of(app))

@@ -142,11 +142,13 @@ async def test_a_theme_that_was_chosen_for_now_is_what_its_setting_says(files: F
 
 
 async def test_the_settings_of_the_demo_end_with_it(files: Files) -> None:
-    async with running(three_agents(), settings_files=files, guide="tour") as (app, _pilot):
+    async with running(three_agents(), settings_files=files, guide="tour") as (app, pilot):
         app.perform("keep_theme", "dark")
         await until(lambda: app.main.status_bar.notice == "colours: dark, until the demo ends")
         app.perform("settings")
         await until(lambda: "Settings of the demo, which end with it" in text_of(app))
+        await pilot.press("enter", "end", "enter")
+        await until(lambda: said(app).endswith("in the settings of the demo"))
 
 
 async def test_a_theme_is_tried_while_the_mark_moves(files: Files) -> None:

@@ -121,7 +121,7 @@ async def test_space_alone_leads_through_the_tour(size):  # noqa: PLR0915 - it i
         assert bytes(bob.typed).startswith(b"half a sentence ")
         bob.draft = ""
         bob.feed("> half a sentence\r\n")
-        await shows(app, "The composer is empty again.", "alice's message follows by itself.")
+        await shows(app, "Your draft has left the composer.", "alice's message follows by itself.")
         assert "Enter" not in panel(app)
         held = host.tasks[-1]
         assert (held.sender.sender_id, held.target) == (alice.agent_id, bob.agent_id)
@@ -200,7 +200,7 @@ async def test_the_tour_says_that_a_draft_was_cleared_and_not_sent():
         hold(host)
         await shows(app, "alice wrote to bob, and it is held")
         bob.draft = ""
-        await shows(app, "The composer is empty again.")
+        await shows(app, "Your draft has left the composer.")
         host.change(host.tasks[-1].id, delivery=DeliveryState.TYPING)
         bob.draft = "[A2A:1f] are you busy?"  # the message, as the host types it
         bob.feed("[A2A:1f] are you busy?")
@@ -439,6 +439,15 @@ async def test_a_pane_without_the_keyboard_gets_no_key_of_a_hint():
         await shows(app, "bob needs you", "^] a go there")
         await pilot.press("ctrl+right_square_bracket", "a")
         await shows(app, "1 Yes   3 No")
+        host.clock = lambda: -9.0  # it asks for longer than bob
+        host.add(AgentSpec("claude")).become(AgentState.WAITING, "permission: make")
+        await until(lambda: len(app.main.agents) == 3)
+        app.main.go_to(alice.agent_id)
+        await shows(app, "bob needs you", "^] a goes to", "all that ask, one by one.", "Space go there")
+        assert "bottom row" not in panel(app)
+        await pilot.press("space")
+        await shows(app, "1 Yes   3 No")
+        assert app.main.active == bob.agent_id
 
 
 async def test_a_dialog_is_said_at_once_even_if_it_is_soon_over():

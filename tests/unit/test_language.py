@@ -495,7 +495,9 @@ def test_a_layout_is_called_as_in_the_settings(layout: str, said: str) -> None:
         use=lambda _name: None, arrangement=layout, panes=(), tiles=lambda _size: (), size=None
     )
     main = SimpleNamespace(deck=deck, leave_board=lambda: None)
-    PaneActions(cast("Shell", SimpleNamespace(main=main, notice=told.append))).action_set_layout(layout)
+    PaneActions(
+        cast("Shell", SimpleNamespace(main=main, notice=lambda text, **_more: told.append(text)))
+    ).action_set_layout(layout)
     assert list(map(language.tr, told)) == [f"レイアウト: {said}"]
 
 
@@ -510,8 +512,8 @@ def test_what_a_person_wrote_of_an_agent_is_shown_as_written() -> None:
 
 @pytest.mark.usefixtures("japanese")
 def test_no_blank_follows_wide_punctuation() -> None:
-    said = language.tr("Type a few words into one of the panes, ")
-    assert said == "どちらかのペインに少し入力してください、"
+    said = language.tr("Type a few words to alice or bob, ")
+    assert said == "alice か bob に少し入力してください、"
     assert language.tr("In alice's pane, type ").endswith(" "), "one between scripts stays"
 
 

@@ -34,7 +34,9 @@ async def test_why(agent, client):
     become(agent, AgentState.PROCESSING, 2.0, "title spinner", "⠂ x")
     become(agent, AgentState.WAITING, 5.5, "permission dialog", "permission")
     agent.now = 7.25
-    why = (await client.get("/status?why=1")).json()["why"]
+    found = (await client.get("/status?why=1")).json()
+    why, watch = found["why"], found["watch"]
+    assert watch is None
     timeline = why.pop("timeline")
     assert why == {
         "rule": "permission dialog",

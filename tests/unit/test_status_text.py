@@ -78,6 +78,7 @@ def test_what_the_program_says_of_a_state_is_in_the_language_of_the_person() -> 
         "status": "PROCESSING",
         "why": why,
         "opened_by": ["4", "5"],
+        "watch": {"state": "gave up", "sent": 2, "times": 2},
         "task": message,
         "outbox": {"waiting": 0, "unread": 2, "next": message},
         "composer": {

@@ -60,7 +60,7 @@ class Answers:
             del self._known[next(iter(self._known))]
         mark, verb = _VERBS[task.state]
         label, composed = self._app.label(task.target), _composed(task)
-        card = AnswerView(task.id, mark, label, verb, text, self.clock(), composed=composed)
+        card = AnswerView(task.id, task.target, mark, label, verb, text, self.clock(), composed=composed)
         others = [each for each in self._cards.get(asker, ()) if each.task_id != task.id]
         self._set(asker, [*others, card])
 
@@ -79,11 +79,7 @@ class Answers:
         """Call the agent by its new name on the cards of its answers."""
         name = self._app.label(agent_id)
         for asker, cards in tuple(self._cards.items()):
-            tasks = ((card, self._messages.find_task(card.task_id)) for card in cards)
-            renamed = [
-                replace(card, name=name) if task is not None and task.target == agent_id else card
-                for card, task in tasks
-            ]
+            renamed = [replace(card, name=name) if card.agent_id == agent_id else card for card in cards]
             if renamed != cards:
                 self._set(asker, renamed)
 

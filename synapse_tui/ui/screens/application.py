@@ -17,7 +17,7 @@ from synapse_tui.settings.keymap import Keymap, key_label, leader_label
 from synapse_tui.system.language import english, tr
 from synapse_tui.widgets.fit import pad
 from synapse_tui.widgets.key_hints import place_of
-from synapse_tui.widgets.states import state_mark
+from synapse_tui.widgets.states import NEEDS_YOU, state_mark
 from synapse_tui.widgets.text import plural, wrapped
 from synapse_tui.widgets.views import AgentView
 
@@ -192,8 +192,8 @@ class ApplicationActions:
     def _quitting(self) -> str:
         """Describe what quitting stops."""
         live = self._live()
-        states = [agent.state for agent in live]
-        working, asking = states.count(AgentState.PROCESSING), states.count(AgentState.WAITING)
+        working = sum(agent.state is AgentState.PROCESSING for agent in live)
+        asking = sum(agent.mark is NEEDS_YOU for agent in live)
         count, names = plural(len(live), "agent"), ", ".join(agent.label for agent in live)
         lines = [tr(f"Quitting stops {count}: {names}.") if live else tr("No agents are running.")]
         if working:

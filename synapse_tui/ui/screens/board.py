@@ -266,9 +266,9 @@ def _answer_line(session: AgentSession) -> str:
 
     newest = islice(answered(session.tasks.finished()), 1)
     last = max(
-        (*newest, *answered(session.tasks.unfinished())), key=lambda task: task.updated_at, default=None
+        (*newest, *answered(session.tasks.unfinished())), key=lambda task: task.entered_at, default=None
     )
-    if last is None or session.timeline.worked_after(last.updated_at):
+    if last is None or session.timeline.worked_after(last.entered_at):
         return ""
     return "".join(text for text, _style in markdown_line(answer_words(last), "", "")).strip()
 

@@ -193,7 +193,7 @@ class ChangesView(Dialog[str]):
     ]
 
     def __init__(self, review: Review) -> None:
-        super().__init__(tr(f"Changes of {review.name}"))
+        super().__init__(tr(f"Changes in the folder of {review.name}"))
         self._review = review
         self._changes: FolderChanges | None = None
         self._lines: list[Remark] = []  # of the shown rows, without what is said of them
@@ -435,9 +435,7 @@ class MergeForm(Form[str]):
 def about(changes: FolderChanges) -> Content:
     """Return the lines above the files: branch, counts, and the forecast."""
     tree, files = changes.tree, changes.files
-    where = (
-        tr("in the project's folder") if tree is None else f"{tree.branch} → {tree.onto or tree.base[:12]}"
-    )
+    where = tr("the project's folder") if tree is None else f"{tree.branch} → {tree.onto or tree.base[:12]}"
     counts = [plural(len(files), "file") if files else tr("nothing has changed")]
     if files:
         both = changed_columns(sum(file.added for file in files), sum(file.removed for file in files))

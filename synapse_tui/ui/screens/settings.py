@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -272,7 +273,7 @@ class SettingsScreen(Dialog[None]):
 
     def __init__(self, files: FilesNow, appearance: Appearance, *, demo: bool = False) -> None:
         super().__init__()
-        self._heading = tr("Settings of the demo, which end with it") if demo else tr("Settings")
+        self._demo = demo
         self._files = files
         self._appearance = appearance
         self._area: str = AREAS[0]
@@ -288,7 +289,8 @@ class SettingsScreen(Dialog[None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog -full"):
             with Horizontal(id="top"):
-                yield Static(Content(f"  {self._heading}"), classes="title")
+                heading = tr("Settings of the demo, which end with it") if self._demo else tr("Settings")
+                yield Static(Content(f"  {heading}"), classes="title")
                 yield SearchInput(id="query", placeholder=tr("find names, meanings and values"), compact=True)
             yield Static("", id="problems", markup=False)
             with Horizontal(id="columns"):
@@ -344,6 +346,7 @@ class SettingsScreen(Dialog[None]):
 
     def _as_shown(self, now: Survey) -> Survey:
         theme = self._appearance.for_now
+        now = replace(now, demo=self._demo)
         return now.with_now(THEME, theme) if theme is not None else now
 
     def _show_changes(self, before: Survey, now: Survey) -> None:
@@ -674,7 +677,7 @@ class SettingsScreen(Dialog[None]):
             assert written is not None
             if entry.key == THEME:
                 self._appearance.choose(str(written.value))
-            self._survey = self._as_shown(now)
+            self._survey = now = self._as_shown(now)
             self._entry = written
             self._stop_editing()
             self._show_note(_outcome(written, now, layer, trouble))

@@ -31,6 +31,7 @@ from synapse_tui.widgets.states import delivery_mark
 from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import one_line
 from synapse_tui.widgets.tour import PANEL_CELLS, PANEL_EDGES, ROOMY, Runs, TourPage
+from synapse_tui.widgets.views import calling
 
 from .messages import SENDING, MessageActions
 from .new_agent import Find, NewAgentActions
@@ -360,7 +361,9 @@ class Tour:
         elif step.number == 2 and step.phase is Phase.ASKS:
             self._type_when_free(BOB, [key_press(character) for character in tr(DRAFT)])
         elif step.number == STEPS and step.phase is Phase.RUNS:
-            self._app.perform("next_waiting")
+            bob = self._session(BOB)
+            if bob is not None:
+                self._main.go_to(bob.agent_id)
 
     def _hello_bob(self) -> str:
         return f"@{self._name(BOB)} {HELLO}"
@@ -495,7 +498,7 @@ class Tour:
             message, parked = step.message, self._is_parked(step)
             draft = self._draft(step.receiver)
             if not draft and not parked:
-                about = [(tr("The composer is empty again."), _STRONG)]
+                about = [(tr("Your draft has left the composer."), _STRONG)]
                 return TourPage(title, [about], tr(f"{sender}'s message follows by itself."))
             about = [(tr(f"{sender} writes to {receiver}."), "")]
             if message is not None and (parked or self._is_held(step)):
@@ -514,7 +517,11 @@ class Tour:
             if not self._has_keyboard(step.receiver):
                 word = f"{word}{_there(receiver)}"
             return TourPage(title, [about], why, [Hint("Enter", word, "enter")])
-        about = [(tr("Type a few words into one of the panes, "), ""), (tr("without Enter."), _STRONG)]
+        pair = (self._name(ALICE), self._name(BOB))
+        about = [
+            (tr(f"Type a few words to {pair[0]} or {pair[1]}, "), ""),
+            (tr("without Enter."), _STRONG),
+        ]
         why = tr("Meanwhile the other agent writes to this one, and you see what happens.")
         return TourPage(title, [about], why, self._doing(tr("type it for me")))
 
@@ -569,11 +576,15 @@ class Tour:
                 (tr(f"{bob} needs you"), "bold $needs"),
                 (tr(": it may want to delete a folder.  "), ""),
             ]
+            others = [each.agent_id for each in calling(self._main.agents, self._main.active)]
+            asking = self._session(BOB)
+            first = asking is not None and (others or [self._main.active])[0] == asking.agent_id
+            leads = tr(" goes to the agent that asks.") if first else tr(" goes to all that ask, one by one.")
             return TourPage(
                 title,
-                [[*needs, (way, _KEY), (tr(" goes to the agent that asks."), "")]],
-                tr("The bottom row says it, too, while another agent has the keyboard."),
-                [Hint("Space" if self._is_free() else way, "go there", "space")] if counts else [],
+                [[*needs, (way, _KEY), (leads, "")]],
+                tr("The bottom row says it, too, while another agent has the keyboard.") if first else "",
+                [Hint("Space" if self._is_free() else way * first, "go there", "space")] if counts else [],
             )
         answer: Runs = [
             (tr(f"Answer as {bob}'s own screen says: "), ""),
