@@ -501,8 +501,9 @@ class Composer(Form[str]):
         self.call_after_refresh(self._show_last)
 
     def _show_last(self) -> None:
-        last = self.query_one("#last", Static)
-        text = self._source.last_lines(last.content_size.width or LEAST_WIDTH)
+        last, way = self.query_one("#last", Static), self.query_one(WayBar)
+        width = last.content_size.width or way.content_size.width  # it may not have been shown yet
+        text = self._source.last_lines(width or LEAST_WIDTH)
         last.update(text)
         last.display = bool(text)
 
