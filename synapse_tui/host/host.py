@@ -828,7 +828,7 @@ class Host:
         for over in tuple(self._closes.values()):
             await over.wait()
         if not self._closed:
-            raise AgentNotFound("no agent was closed", "open a new one")
+            raise AgentNotFound("there is no closed agent to open again", "open a new one")
         closed = self._closed[-1]
         profile = self.profile_of(closed.agent.profile, closed.agent.command, fixed=True)
         spec = resumed_spec(closed.agent, profile)

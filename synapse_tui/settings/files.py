@@ -421,7 +421,7 @@ class Survey:
     def name(self, layer: Layer) -> str:
         """Return a file's path relative to the project, or abbreviated with `~`."""
         place = self.files[layer].path
-        if self.demo:
+        if self.demo and layer == "user":
             return tr("the settings of the demo")
         return f"~/.synapse/{place.name}" if layer == "user" else f".synapse/{place.name}"
 

@@ -213,11 +213,11 @@ def _list(view: BoardView, width: int, height: int) -> list[Line]:
     names = name_column(rows, width)
     lines: list[Line] = []
     at = 0
-    for head, members in groupby(view.rows, key=lambda each: each[1].heading):
+    for _head, members in groupby(view.rows, key=lambda each: each[1].heading):
         group = list(members)
         if roomy:
             lines += [_blank(width)] if lines else []
-            lines.append(fill(heading(_loudest(group, head)), [], width))
+            lines.append(fill(_heading(group), [], width))
         for row, _state in group:
             if roomy:
                 drawn = tall_row(row, width - EDGE, frame=view.frame)
@@ -244,8 +244,11 @@ def _scrolled(lines: list[Line], at: int, width: int, height: int) -> list[Line]
     return shown
 
 
-def _loudest(group: Sequence[tuple[BoardRow, State]], head: str) -> State:
-    return next(state for _row, state in group if state.heading == head)
+def _heading(group: Sequence[tuple[BoardRow, State]]) -> Line:
+    """Return what all rows of a group are now; nothing if they differ, until they have moved."""
+    loudest = min((row.state for row, _state in group), key=lambda state: state.rank)
+    same = all(row.state.heading == loudest.heading for row, _state in group)
+    return heading(loudest) if same else []
 
 
 def _target(row: BoardRow, line: Line, *, chosen: bool) -> Line:

@@ -225,10 +225,11 @@ class ExitBar(SegmentBar, can_focus=True):
         return [mark, Piece(f"{tr(status.words)} ", ink)], ways
 
     def _way(self, key: str, word: str, *, words: bool) -> list[Piece]:
-        style = "bold $accent" if self.has_focus else "bold $muted"
         said = tr(word)
+        if not self.has_focus:  # the key is another pane's; the word can be clicked
+            return [Piece(f"{said}  ", "$muted", word, said)]
         hint = Piece(f" {said}  " if words else "  ", "$muted", word, said)
-        return [Piece(key, style, word, said), hint]
+        return [Piece(key, "bold $accent", word, said), hint]
 
     def on_key(self, event: events.Key) -> None:
         event.stop()

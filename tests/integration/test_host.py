@@ -70,7 +70,7 @@ async def test_an_agent_is_bound_recorded_and_served_and_all_that_ends_with_it(h
 
 
 async def test_a_closed_agent_is_opened_again_with_what_it_was(host: Host) -> None:
-    with pytest.raises(AgentNotFound, match="no agent was closed"):
+    with pytest.raises(AgentNotFound, match="no closed agent to open again"):
         await host.reopen(columns=80, lines=24)
     first, second = await open_ready(host, "alice", "bob")
     (receipt,) = await host.send("alice", "hello")

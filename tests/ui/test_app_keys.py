@@ -414,6 +414,18 @@ async def test_an_ended_agent_keeps_its_screen_and_restarts():
         assert bytes(session.typed) == b"y"
 
 
+async def test_an_ended_agent_names_its_keys_only_where_they_are_its_own():
+    host = three_agents()
+    async with running(host, (200, 40), layout="columns") as (app, pilot):
+        host.agents[CLAUDE].end(ExitStatus(code=0))
+        await until(lambda: "r restart  x close" in text_of(app))
+        await pilot.press("f4")
+        await until(lambda: "restart  close" in text_of(app) and "r restart" not in text_of(app))
+        bar = next(each for each in app.main.query(ExitBar) if each.status is not None)
+        await pilot.click(bar, offset=(bar.size.width - 12, 0))
+        await until(lambda: ("restart", CLAUDE) in host.calls)
+
+
 async def test_composer_completes_the_receiver_and_sends_with_priority():
     host = three_agents()
     async with running(host) as (app, pilot):

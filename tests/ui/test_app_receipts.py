@@ -91,6 +91,19 @@ async def test_the_last_message_of_a_pane():
         await until(lambda: isinstance(app.screen, MessageDetail) and "claude → codex" in text_of(app))
 
 
+async def test_the_last_message_of_a_pane_is_found_after_its_receiver_was_opened_again():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        app.messages.send_mention(CLAUDE, "codex", "look", 3)
+        await until(lambda: app.messages.sent_from(CLAUDE))
+        host.history.put("look", "it is fine", to=CODEX, id=host.tasks[0].id)
+        host.agents[CODEX].tasks.clear()  # what the one before it had is in the history
+        app.messages.send_mention(GEMINI, "claude", "another", 3)
+        await until(lambda: app.messages.sent_from(GEMINI))
+        await pilot.press(LEADER, "v")
+        await until(lambda: isinstance(app.screen, MessageDetail) and "it is fine" in text_of(app))
+
+
 async def test_a_mention_of_a_closed_agent_is_kept_until_it_is_back():
     host = three_agents()
     async with running(host) as (app, pilot):

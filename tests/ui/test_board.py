@@ -452,6 +452,26 @@ async def test_of_two_that_ask_the_chosen_one_is_answered_wherever_its_row_is() 
         assert answers(host)[1] == bound(other, "Yes")
 
 
+async def test_a_heading_says_what_the_rows_beneath_it_are_now() -> None:
+    host, session = asking()
+    async with on_the_board(host, size=(200, 60)) as (app, pilot, clock):
+        head = next(y for y, row in enumerate(text_of(app).splitlines()) if row.strip() == "Needs you")
+        await pilot.press("up")  # rows stay where they are for a while
+        session.dialog = None
+        session.become(AgentState.PROCESSING)
+        await until(lambda: text_of(app).splitlines()[head].startswith("  Working"))
+        assert "Needs you" not in text_of(app)
+        host.agents[CODEX].become(AgentState.READY)
+        host.agents[GEMINI].become(AgentState.READY)
+        clock.forward(REST_SECONDS)
+        await until(lambda: text_of(app).count("  Ready") == 1)
+        await pilot.press("up")
+        host.agents[GEMINI].become(AgentState.PROCESSING)
+        await until(lambda: "  Ready" not in text_of(app), "the two beneath it differ")
+        clock.forward(REST_SECONDS)
+        await until(lambda: "  Ready" in text_of(app) and text_of(app).count("  Working") == 1)
+
+
 async def test_rows_do_not_move_between_two_keys() -> None:
     host, _session = asking()
     async with on_the_board(host) as (app, pilot, clock):

@@ -318,8 +318,8 @@ class MessageActions:
     def follow(self, agent_id: str, receipts: Sequence[Receipt]) -> None:
         self._sent[agent_id] = receipts
         wanted = {receipt.task_id for each in self._sent.values() for receipt in each if receipt.task_id}
-        found = map(self._host.task, wanted)
-        self._tasks = {task.id: task for task in found if task is not None}
+        found = ((task_id, self._host.task(task_id) or self._tasks.get(task_id)) for task_id in wanted)
+        self._tasks = {task_id: task for task_id, task in found if task is not None}
         self._show_delivery(agent_id)
 
     def task_changed(self, task: Task) -> None:
