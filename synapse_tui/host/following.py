@@ -193,10 +193,6 @@ class SettingsFollower:
         restart = tuple(key for key in keys if _needs_restart(key))
         log.info("settings have changed: %s", ", ".join(keys))
         self._events.publish(SettingsChanged(keys, restart))
-        if restart:
-            verb = "counts" if len(restart) == 1 else "count"
-            text = f"{', '.join(restart)} {verb} when this session is stopped and started again"
-            self._events.publish(Notice(text, "information"))
 
     # -- reporting ---
 

@@ -367,6 +367,7 @@ class SynapseApp(Shell):
         try:
             if isinstance(message.event, SettingsChanged):
                 self._follow_settings(frozenset(message.event.keys))
+                self._tell_of_restart(message.event.restart)
             else:
                 await self._reader.read(message.event)
         except Exception as error:
@@ -382,6 +383,14 @@ class SynapseApp(Shell):
             self.appearance.follow_setting()
         if FILE_SAFETY in changed:
             self.main.follow_file_safety()
+
+    def _tell_of_restart(self, keys: Sequence[str]) -> None:
+        """Say that these settings have no effect yet."""
+        verb, names = "counts" if len(keys) == 1 else "count", ", ".join(keys)
+        if keys and self.is_demo:
+            self.notice(f"{names} cannot be changed while the demo runs")
+        elif keys:
+            self.notice(f"{names} {verb} when this session is stopped and started again")
 
     def use_keys(self, keymap: Keymap) -> None:
         self.main.use_keys(keymap)

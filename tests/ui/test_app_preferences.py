@@ -29,6 +29,20 @@ def change(host: FakeHost, **settings: object) -> None:
     host.events.publish(SettingsChanged(tuple(settings)))
 
 
+@pytest.mark.parametrize(
+    ("guide", "said"),
+    [
+        ("", "tui.language counts when this session is stopped and started again"),
+        ("tour", "tui.language cannot be changed while the demo runs"),
+    ],
+)
+async def test_what_needs_a_restart_is_told(guide: str, said: str) -> None:
+    host = three_agents()
+    async with running(host, guide=guide) as (app, _pilot):
+        host.events.publish(SettingsChanged(("tui.language", "tui.layout"), ("tui.language",)))
+        await until(lambda: app.main.status_bar.notice == said)
+
+
 async def test_keys_of_the_settings_hold_and_are_shown() -> None:
     host = host_with(**{"tui.keys": {"layout": ["f11", "leader L"], "zoom": []}, "tui.leader": "ctrl+g"})
     async with running(host, size=(160, 60)) as (app, pilot):

@@ -149,6 +149,8 @@ async def test_the_settings_of_the_demo_end_with_it(files: Files) -> None:
         await until(lambda: "Settings of the demo, which end with it" in text_of(app))
         await pilot.press("enter", "end", "enter")
         await until(lambda: said(app).endswith("in the settings of the demo"))
+        await pilot.press("/", *"tui.language", "enter")
+        await until(lambda: "has no effect in the demo" in text_of(app))
 
 
 async def test_a_theme_is_tried_while_the_mark_moves(files: Files) -> None:

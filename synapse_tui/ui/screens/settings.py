@@ -106,11 +106,16 @@ def about(entry: SettingEntry, survey: Survey) -> Content:
         *([Content.styled(hint, "$faint")] if hint else []),
         Content.assemble(
             (tr(f"default {default}"), "$faint"),
-            (tr(" · takes effect when the session restarts") if setting.restart else "", "$needs"),
+            (f" · {_later(survey)}" if setting.restart else "", "$needs"),
         ),
         *([says(entry, survey)] if entry.given or entry.origin != "default" else []),
     ]
     return Content("\n").join(lines)
+
+
+def _later(survey: Survey) -> str:
+    """Say when a setting counts that needs a restart."""
+    return tr("has no effect in the demo") if survey.demo else tr("takes effect when the session restarts")
 
 
 def problem_lines(survey: Survey) -> list[str]:
@@ -707,5 +712,5 @@ def _outcome(entry: SettingEntry, now: Survey, layer: Layer, trouble: str) -> st
     else:
         said = tr(f"{entry.key} was removed from {name}")
     obstacle = now.obstacle(entry, layer) if layer in entry.given else ""
-    later = tr("it takes effect when the session restarts") if entry.setting.restart and not obstacle else ""
+    later = _later(now) if entry.setting.restart and not obstacle else ""
     return "; ".join(part for part in (said, trouble, obstacle, later) if part)
