@@ -65,6 +65,12 @@ _filters = stacked(
 )
 _limit_option = limit_option(100_000)
 
+_WATCH_ENDS: Mapping[Reason | None, str] = {
+    Reason.GAVE_UP: tr("gave up"),
+    Reason.WATCH_STOPPED: tr("stopped"),
+}
+"""How a watch came to end that did not end well."""
+
 
 @click.group(name="history", cls=CommandGroup, invoke_without_command=True)
 @click.pass_context
@@ -287,13 +293,6 @@ def _list(query: str, limit: int, *, as_json: bool, filters: dict[str, Any]) -> 
         show_table(heads, rows, shrinking=("FROM", "TO", "TEXT"))
     else:
         note("synapse: no tasks found" + ("" if filters["everywhere"] else "; --all searches all projects"))
-
-
-_WATCH_ENDS: Mapping[Reason | None, str] = {
-    Reason.GAVE_UP: tr("gave up"),
-    Reason.WATCH_STOPPED: tr("stopped"),
-}
-"""How a watch came to end that did not end well."""
 
 
 def _status(record: Record, live: Mapping[str, str]) -> str:

@@ -36,7 +36,7 @@ def change(host: FakeHost, **settings: object) -> None:
         ("tour", "tui.language cannot be changed while the demo runs"),
     ],
 )
-async def test_what_needs_a_restart_is_told(guide: str, said: str) -> None:
+async def test_a_setting_that_needs_a_restart_says_so(guide: str, said: str) -> None:
     host = three_agents()
     async with running(host, guide=guide) as (app, _pilot):
         host.events.publish(SettingsChanged(("tui.language", "tui.layout"), ("tui.language",)))
