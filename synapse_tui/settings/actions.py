@@ -204,6 +204,7 @@ ARRANGING = (
     "previous_agent", "name_layout",
 )
 # fmt: on
+BETWEEN_PANES = ("swap_pane", "equalize", "hide_pane")  # those of them that need two panes in view
 OF_AGENT = frozenset(action.id for action in ACTIONS if action.of_agent)
 
 

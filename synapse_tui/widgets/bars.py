@@ -11,7 +11,7 @@ from textual.timer import Timer
 
 from synapse_tui.core.model import AgentState
 from synapse_tui.core.wording import since
-from synapse_tui.settings.actions import ARRANGING
+from synapse_tui.settings.actions import ARRANGING, BETWEEN_PANES
 from synapse_tui.settings.keymap import Keymap, key_label, leader_label
 from synapse_tui.system.language import name_list, tr
 
@@ -62,6 +62,8 @@ class StatusBar(SegmentBar):
     covered: reactive[bool] = reactive(False)  # whether a dialog has the keys, or what follows the leader
     leading: reactive[bool] = reactive(False)  # whether it is what follows the leader, which Esc closes
     arranging: reactive[bool] = reactive(False)  # whether keys arrange the panes
+    alone: reactive[bool] = reactive(False)  # whether one pane is all that is in view
+    zoomed: reactive[bool] = reactive(False)  # whether it is because it is zoomed
     scrolling: reactive[Sequence[Hint]] = reactive(())  # the keys of scroll mode, if the active pane is in it
 
     _expiry: Timer | None = None
@@ -144,9 +146,14 @@ class StatusBar(SegmentBar):
         pieces = [
             Piece(tr(" arrange "), "bold $accent"),
             *_hint("arrange", "Esc", "done"),
-            *_hint("", tr("arrows"), "resize"),
+            *([] if self.alone else _hint("", tr("arrows"), "resize")),
         ]
-        for action in map(self.keymap.find, ARRANGING):
+        idle = set(BETWEEN_PANES) if self.alone else set()
+        if self.alone and not self.zoomed:
+            idle.add("zoom")
+        if len(self.agents) < 2:
+            idle |= {"next_agent", "previous_agent"}
+        for action in (self.keymap.find(name) for name in ARRANGING if name not in idle):
             key = leader_label(action).replace("←→", tr("arrows"))
             hint = _hint("" if action.takes_key else action.id, key, action.hint or tr(action.title).lower())
             if key and width_of(pieces) + width_of(hint) <= room:

@@ -84,6 +84,7 @@ class Deck(FaultTolerant, Container):
     empty: reactive[str] = reactive("")  # text shown if there are no panes; may have several lines
     main: var[str] = var("")  # agent id of the large pane in the `main` layout; empty for the first
     dragged: var[Divider | None] = var(None)
+    covered: var[bool] = var(False)  # whether keys are for something else than the panes
 
     def __init__(self) -> None:
         super().__init__()
@@ -130,6 +131,11 @@ class Deck(FaultTolerant, Container):
         node = self.shown(size)
         placed = trees.tiles(node, size.width, size.height) if node is not None else {}
         return {pane: placed[pane.agent_id] for pane in self.panes if pane.agent_id in placed}
+
+    @property
+    def alone(self) -> bool:
+        """Whether no more than one pane is in view."""
+        return len(self.tiles(self.size)) < 2
 
     def next_layout(self) -> str:
         names = [*LAYOUTS, *self.layouts]
@@ -285,10 +291,15 @@ class Deck(FaultTolerant, Container):
                 pane.display = visible
             pane.zoomed = self.zoomed
             pane.in_focus = pane.agent_id == self.active
+            pane.covered = self.covered
             # On the pane, since only that makes Textual invalidate the deck's cached arrangement.
             pane.refresh(layout=True)
         self.refresh()
         self.post_message(self.Rearranged())
+
+    def watch_covered(self) -> None:
+        for pane in self.panes:
+            pane.covered = self.covered
 
     def watch_arrangement(self) -> None:
         self.update_shown()

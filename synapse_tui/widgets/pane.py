@@ -195,6 +195,7 @@ class ExitBar(SegmentBar, can_focus=True):
 
     label: reactive[str] = reactive("")
     status: var[ExitStatus | None] = var(None)
+    covered: reactive[bool] = reactive(False)  # whether keys are for something else
 
     def __init__(self, *, clock: Callable[[], float] = monotonic) -> None:
         super().__init__()
@@ -226,7 +227,7 @@ class ExitBar(SegmentBar, can_focus=True):
 
     def _way(self, key: str, word: str, *, words: bool) -> list[Piece]:
         said = tr(word)
-        if not self.has_focus:  # the key is another pane's; the word can be clicked
+        if self.covered or not self.has_focus:  # the key is another pane's; the word can be clicked
             return [Piece(f"{said}  ", "$muted", word, said)]
         hint = Piece(f" {said}  " if words else "  ", "$muted", word, said)
         return [Piece(key, "bold $accent", word, said), hint]
@@ -269,6 +270,7 @@ class Pane(FaultTolerant, Widget, can_focus=False):
     scrolled: var[str] = var("")
     zoomed: var[bool] = var(False)
     in_focus: var[bool] = var(False)  # whether it is the active agent, even while a dialog is open
+    covered: var[bool] = var(False)  # whether keys are for something else than the panes
 
     def __init__(self, agent_id: str, view: Widget) -> None:
         super().__init__()
@@ -323,6 +325,9 @@ class Pane(FaultTolerant, Widget, can_focus=False):
             self.view.show_sent(message, delivery.status(now) if delivery is not None else "")
             shown = self.view.sent.display
         self._title.delivery = None if shown else delivery
+
+    def watch_covered(self, covered: bool) -> None:
+        self._exit_bar.covered = covered
 
     def watch_in_focus(self, in_focus: bool) -> None:
         self._title.focused_pane = in_focus

@@ -356,6 +356,18 @@ async def test_a_card_names_no_keys_while_they_are_those_of_a_dialog():
         await until(lambda: "^] y take" in text_of(app))
 
 
+async def test_a_card_names_no_keys_while_panes_are_arranged():
+    host = two_agents()
+    async with running(host) as (app, pilot):
+        await answered(app, host, "the answer")
+        await until(lambda: "take" in text_of(app))
+        await pilot.press(LEADER, "o")
+        await until(lambda: "arrange" in text_of(app) and "take" not in text_of(app))
+        await pilot.press("enter")
+        await until(lambda: "arrange" not in text_of(app) and "take" in text_of(app))
+        assert "the answer" in text_of(app)
+
+
 async def test_a_card_names_keys_only_where_they_act():
     host = two_agents()
     async with running(host, (120, 40), layout="columns") as (app, pilot):

@@ -226,7 +226,7 @@ async def test_hints_of_the_status_bar_are_buttons():
 
 
 async def test_leader_panel_by_mouse():
-    async with running(three_agents(), size=(120, 40)) as (app, pilot):
+    async with running(three_agents(), size=(120, 40), layout="grid") as (app, pilot):
         await click(app, pilot, "menu", row=39)
         assert app.main.which_key.display
         await click(app, pilot, "zoom")

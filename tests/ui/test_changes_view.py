@@ -304,6 +304,18 @@ async def test_files_that_hooks_report_are_counted_on_the_board(
         assert touched == [claude / "b.py"]
 
 
+async def test_the_keys_of_changes_are_those_of_the_field_in_focus(tmp_path: Path) -> None:
+    host = three_agents()
+    worktrees(host, tmp_path)
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "g")
+        await until(lambda: is_shown(app, "↑↓ file · Tab lines · r reads again"))
+        await pilot.press("tab")
+        await until(lambda: is_shown(app, "↑↓ line · Tab next field · Enter remark · r reads again"))
+        await pilot.press("tab")
+        await until(lambda: is_shown(app, "Tab next field · Enter presses it · r reads again"))
+
+
 async def test_without_git_it_says_so(tmp_path: Path) -> None:
     host = three_agents()
     host.agents[CLAUDE].cwd = tmp_path

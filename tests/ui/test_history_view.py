@@ -140,6 +140,8 @@ async def test_below_another_dialog_it_names_no_keys() -> None:
         await until(lambda: isinstance(app.screen, Pick))
         await until(lambda: "Enter opens" not in text_of(app))
         await pilot.press("escape")
+        await until(lambda: "Enter presses it" in text_of(app), "the hints of the filter in focus")
+        await pilot.press("slash")
         await until(lambda: "Enter opens" in text_of(app))
 
 

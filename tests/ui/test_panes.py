@@ -4,7 +4,7 @@ import pytest
 from textual.geometry import Region
 from textual.pilot import Pilot
 
-from synapse_tui.core.model import AgentSpec
+from synapse_tui.core.model import AgentSpec, ExitStatus
 from synapse_tui.ui.app import SynapseApp
 from synapse_tui.ui.screens.main import restore_view, view_state
 from synapse_tui.ui.screens.new_agent import NewAgent
@@ -112,7 +112,7 @@ async def test_a_notice_about_the_panes_ends_when_they_are_others():
 
 
 async def test_a_notice_of_what_was_done_ends_with_the_next_thing_done_and_an_error_stays():
-    async with running(three_agents()) as (app, pilot):
+    async with running(three_agents(), layout="grid") as (app, pilot):
         app.notice("the draft is kept: writing a message opens it again")
         await pilot.press("f2")
         assert "the draft is kept" not in text_of(app)
@@ -166,6 +166,43 @@ async def test_while_arranging_keys_need_no_leader_and_reach_no_agent():
         assert bytes(host.agents[GEMINI].typed) == b"j"
         assert not host.agents[CLAUDE].typed
         assert not host.agents[CODEX].typed
+
+
+async def test_while_arranging_one_pane_only_keys_that_do_something_are_named():
+    async with running(three_agents()) as (app, pilot):
+        await lead(pilot, "o")
+        last = text_of(app).splitlines()[-1]
+        assert "arrange  Esc done  % " in last
+        for word in ("resize", "swap", "equal", "hide", "zoom"):
+            assert word not in last
+        await pilot.press("z")
+        await until(lambda: app.main.status_bar.notice == "it is the only pane in view")
+        assert not app.main.deck.zoomed
+        await pilot.press("%")
+        await until(lambda: not app.main.status_bar.notice)
+        last = text_of(app).splitlines()[-1]
+        for word in ("resize", "swap", "zoom"):
+            assert word in last
+        await pilot.press("z")
+        await pilot.pause()
+        last = text_of(app).splitlines()[-1]
+        assert "zoom" in last
+        assert "resize" not in last
+        await pilot.press("=")
+        await until(lambda: app.main.status_bar.notice == "it is the only pane in view")
+
+
+async def test_while_arranging_an_ended_agent_names_no_keys():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        host.agents[CLAUDE].end(ExitStatus(code=0))
+        await until(lambda: "r restart  x close" in text_of(app))
+        await lead(pilot, "o")
+        await until(lambda: "r restart" not in text_of(app) and "restart" in text_of(app))
+        await pilot.press("escape")
+        await until(lambda: "r restart  x close" in text_of(app))
+        app.perform("palette")
+        await until(lambda: "r restart" not in text_of(app))
 
 
 async def test_a_notice_leaves_the_keys_of_arranging_in_view():

@@ -8,14 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from textual.widgets import Button, Input
 
 from synapse_tui.core.errors import SynapseError
 from synapse_tui.core.model import AgentSpec, AgentState, DeliveryState
 from synapse_tui.settings.actions import ACTIONS
 from synapse_tui.system.trust import UntrustedFile
 from synapse_tui.ui.screens.composer import recipients
+from synapse_tui.ui.screens.dialog import Dialog, DialogHints
 from synapse_tui.ui.screens.questions import TrustQuestion
-from synapse_tui.widgets.option_lists import Choices, Menu
+from synapse_tui.widgets.option_lists import Choices, Menu, SearchInput
 from synapse_tui.widgets.views import AgentView
 from tests.ui.app_kit import LEADER, at_main, at_rest, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
@@ -42,6 +44,34 @@ async def test_the_hints_of_a_dialog_are_whole_and_keep_the_way_out(width):
             "Esc cancels",
         }
         assert hints[-1].strip() == "Esc cancels"
+
+
+@pytest.mark.parametrize(
+    "action",
+    ["new_agent", "rename_agent", "interrupt", "name_layout", "watch_agent", "history", "add_external"],
+)
+async def test_the_hints_of_a_dialog_are_those_of_the_field_in_focus(action):
+    async with running(three_agents()) as (app, pilot):
+        app.perform(action)
+        await until(lambda: isinstance(app.screen, Dialog) and app.screen.ready)
+        screen = app.screen
+        fields = []
+        while screen.focused not in fields:
+            fields.append(screen.focused)
+            hints = [hint for row in screen.query(DialogHints) for hint in row.hints]
+            verbs = [hint.removeprefix("Enter ") for hint in hints if hint.startswith("Enter ")]
+            if isinstance(screen.focused, Button):
+                assert verbs == ["presses it"]
+                assert not [hint for hint in hints if hint.startswith(("↑↓", "Space", "Shift+Enter"))]
+            else:
+                assert verbs != ["presses it"]
+            if isinstance(screen.focused, Input) and not isinstance(screen.focused, SearchInput):
+                assert not [hint for hint in hints if hint.startswith("↑↓")]
+            assert hints[-1].startswith("Esc ")
+            await pilot.press("tab")
+            await pilot.pause()
+        assert any(isinstance(field, Button) for field in fields)
+        assert not all(isinstance(field, Button) for field in fields)
 
 
 async def test_letters_choose_the_row_of_a_list_that_begins_with_them():

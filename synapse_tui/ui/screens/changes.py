@@ -179,7 +179,6 @@ class ChangesView(Dialog[str]):
     """Lists the changed files and shows the hunks of one; the result is what came of it."""
 
     BOX_CLASSES: ClassVar[str] = "-full"
-    SUBTITLE: ClassVar[str] = "↑↓ file · Tab lines · Enter remark · r reads again · Esc closes"
     AUTO_FOCUS = "#files"
     BINDINGS: ClassVar = [
         ("m", "merge"),
@@ -197,6 +196,15 @@ class ChangesView(Dialog[str]):
         self._review = review
         self._changes: FolderChanges | None = None
         self._lines: list[Remark] = []  # of the shown rows, without what is said of them
+
+    def subtitle(self) -> str:
+        if self._changes is None or not self._changes.files:
+            return tr("r reads again · Esc closes")
+        if self.query_one("#hunks").has_focus:
+            return tr("↑↓ line · Tab next field · Enter remark · r reads again · Esc closes")
+        if self.query_one("#files").has_focus:
+            return tr("↑↓ file · Tab lines · r reads again · Esc closes")
+        return tr("Tab next field · Enter presses it · r reads again · Esc closes")
 
     def body(self) -> ComposeResult:
         yield Static("", id="about", markup=False)
@@ -246,10 +254,7 @@ class ChangesView(Dialog[str]):
         changes, files = self._changes, self.query_one("#files", OptionList)
         marked = files.highlighted or 0
         files.clear_options()
-        if changes is not None and changes.files:
-            self._subtitle(self.SUBTITLE)
-        else:
-            self._subtitle("r reads again · Esc closes")
+        self._subtitle(self.subtitle())
         self.query_one("#about", Static).update(about(changes) if changes is not None else Content(""))
         self._show_buttons()
         width = files.content_size.width - 1
@@ -304,6 +309,8 @@ class ChangesView(Dialog[str]):
         view = self.query_one("#hunks", OptionList)
         if view.has_focus and view.highlighted is None and self._lines:
             view.highlighted = 0
+        if not self.busy:
+            self._subtitle(self.subtitle())
 
     @on(OptionList.OptionSelected, "#hunks")
     def _remark(self, event: OptionList.OptionSelected) -> None:

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from rich.console import RenderableType
 from textual import events, on
 from textual.app import ComposeResult
+from textual.binding import ActiveBinding
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.css.scalar import Unit
@@ -31,7 +32,7 @@ from synapse_tui.settings.keymap import textual_key
 from synapse_tui.system.language import tr
 from synapse_tui.system.paths import with_tilde
 from synapse_tui.widgets.error_handling import FaultTolerant, Reporter
-from synapse_tui.widgets.option_lists import Check, Choices, Menu
+from synapse_tui.widgets.option_lists import Check, Choices, Menu, SearchInput
 from synapse_tui.widgets.painting import DimScreen, WholeCompositor
 from synapse_tui.widgets.segment_bar import HintBar
 
@@ -79,8 +80,41 @@ def when_handled(start: Callable[[], Widget], then: Callable[[], object]) -> Non
 class DialogHints(Static):
     """The keys of a dialog in one row: whole ones only, the last of them always, since it is the way out.
 
-    A click on a hint does what its key does.
+    It names only keys that do something where the focus is. A click on a hint does what its key does.
     """
+
+    def on_mount(self) -> None:
+        self.watch(self.screen, "focused", self._refresh, init=False)
+
+    def _refresh(self) -> None:
+        self.refresh()
+
+    @property
+    def hints(self) -> list[str]:
+        """The hints that are true where the focus is."""
+        pressed = isinstance(self.screen.focused, Button)
+        said = [
+            tr("Enter presses it") if pressed and _key_of(hint) == "enter" else hint
+            for hint in _BETWEEN_HINTS.split(str(self.content))
+        ]
+        bound = self.screen.active_bindings
+        return [hint for hint in said if self._acts(hint, bound)]
+
+    def _acts(self, hint: str, bound: Mapping[str, ActiveBinding]) -> bool:
+        focused, key = self.screen.focused, _ARROWS.get(hint.partition(" ")[0]) or _key_of(hint)
+        if not key or focused is None:
+            return True
+        if isinstance(focused, TextArea):
+            return len(key) > 1
+        if isinstance(focused, SearchInput) and key == "up":
+            return True
+        if isinstance(focused, Input):  # of one row, so that its own arrows do nothing
+            return (
+                len(key) > 1
+                and key in bound
+                and (key != "up" or key in self.screen._bindings.key_to_bindings)
+            )
+        return key in bound
 
     def render(self) -> Content:
         sign, parts = self._row()
@@ -88,9 +122,8 @@ class DialogHints(Static):
 
     def _row(self) -> tuple[str, list[str]]:
         """Return the hints that are shown, and what stands between them."""
-        text = str(self.content)
-        parts = _BETWEEN_HINTS.split(text)
-        between = next(_BETWEEN_HINTS.finditer(text), None)
+        parts = self.hints
+        between = next(_BETWEEN_HINTS.finditer(str(self.content)), None)
         sign = between.group() if between is not None else ""
         while len(parts) > 1 and cell_len(sign.join(parts)) > self.content_size.width:
             del parts[-2]
@@ -107,6 +140,7 @@ class DialogHints(Static):
             left -= cell_len(part + sign)
 
 
+_ARROWS = {"↑↓": "up"}
 _KEYS = {"Esc": "escape", "Shift+Enter": "shift+enter", "Enter": "enter", "Tab": "tab", "Space": "space"}
 
 
@@ -204,8 +238,7 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
     def keys_here(self) -> Place:
         """Return the keys that its hints and buttons name."""
         hints = [(hint.key, tr(hint.word)) for bar in self.query(HintBar) for hint in bar.shown]
-        shown = [str(line.content) for line in self.query(DialogHints)]
-        for words in (words for line in shown for words in _BETWEEN_HINTS.split(line)):
+        for words in (words for line in self.query(DialogHints) for words in line.hints):
             key, _space, what = words.partition(" ")
             hints += [(key, what)] if what else []
         named = (BUTTON_KEY.match(str(each.label)) for each in self.query(Button) if each.display)

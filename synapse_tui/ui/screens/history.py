@@ -418,6 +418,8 @@ class HistoryView(Dialog[None]):
     def _show_keys(self) -> None:
         if self._reading:
             keys = tr("↑↓ scroll · Esc back to the list")
+        elif self.query_one("#task").has_focus:
+            keys = tr("/ search · ↑↓ scroll · Tab next field · Esc closes")
         elif self._keys_act:
             keys = tr("/ search · ↑↓ choose · Tab next field · Enter opens · Esc closes")
         else:

@@ -65,7 +65,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
     agents: var[list[AgentView]] = var(list, init=False)  # in tab order
     active: var[str] = var("", init=False)  # receives the keys; unchanged while something else is focused
-    # whether a dialog has the keys, or what may follow the leader
+    # whether a dialog has the keys, or what may follow the leader, or the arranging of panes
     covered: var[bool] = var(False, init=False)
 
     def __init__(
@@ -125,6 +125,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         for name in ("notice", "shrunk_by"):
             self.watch(self.status_bar, name, self._show_notice_on_board)
         self.watch(self.status_bar, "shrunk_by", self._show_shrunk_by)
+        self.watch(self.status_bar, "arranging", self._show_covered)
 
     def _show_notice_on_board(self) -> None:
         # most of the row is left to the hints
@@ -151,7 +152,9 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
     def _show_covered(self) -> None:
         menu = self.which_key.has_class("-pending")
         self.status_bar.leading = menu and not self.which_key.card  # else Esc lets that go, too
-        self.covered = self.status_bar.covered = self.sidebar.covered = menu or self._below
+        self.status_bar.covered = menu or self._below
+        self.covered = self.status_bar.covered or self.status_bar.arranging
+        self.sidebar.covered = self.deck.covered = self.covered
         self.board.cover(self.covered)
 
     def show_reasons(self, reasons: Sequence[str]) -> None:
@@ -547,6 +550,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             self.call_after_refresh(self.back_to_pane)
 
     def on_deck_rearranged(self) -> None:
+        self.status_bar.alone, self.status_bar.zoomed = self.deck.alone, self.deck.zoomed
         self.status_bar.check()
         if self.answers or any(agent.unseen for agent in self.agents):
             self.show_agents_soon()

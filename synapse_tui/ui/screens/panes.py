@@ -105,7 +105,10 @@ class PaneActions:
 
     def action_zoom(self, agent_id: str = "") -> None:
         self._main.go_to(agent_id or self._main.active)
-        self._deck.zoomed = not self._deck.zoomed
+        if self._deck.alone and not self._deck.zoomed:
+            self._tell_alone()
+        else:
+            self._deck.zoomed = not self._deck.zoomed
 
     def action_main_pane(self, agent_id: str = "") -> None:
         self._main.go_to(agent_id or self._main.active)
@@ -148,9 +151,10 @@ class PaneActions:
                 still=lambda: hidden in self._deck.out_of_view(),
             )
         else:
-            self._app.notice(
-                "it is the only pane", "warning", still=lambda: len(self._deck.tiles(self._deck.size)) == 1
-            )
+            self._tell_alone()
+
+    def _tell_alone(self) -> None:
+        self._app.notice("it is the only pane in view", "warning", still=lambda: self._deck.alone)
 
     def action_swap_pane(self, key: str) -> None:
         self._at_panes(self._swap_pane, _direction(key))
@@ -170,7 +174,13 @@ class PaneActions:
             )
 
     def action_equalize(self) -> None:
-        self._at_panes(self._deck.equalize)
+        self._at_panes(self._equalize)
+
+    def _equalize(self) -> None:
+        if self._deck.alone:
+            self._tell_alone()
+        else:
+            self._deck.equalize()
 
     # Arranging: keys that need no leader
 
