@@ -720,6 +720,20 @@ async def test_interrupt_says_when_it_denies_a_permission():
         assert "1 open question will be denied" in notices(app)
 
 
+async def test_what_takes_no_messages_and_does_nothing_cannot_be_interrupted():
+    host = three_agents()
+    host.add(AgentSpec("shell", name="sh"))
+    async with running(host, size=(80, 24)) as (app, _pilot):
+        shell = next(agent for agent in app.main.agents if agent.label == "sh")
+        assert not shell.receives
+        host.agents[shell.agent_id].become(AgentState.READY)
+        app.perform("interrupt", shell.agent_id)
+        await until(lambda: "does nothing that could be stopped" in text_of(app))
+        dialog = text_of(app)
+        assert "Send" not in dialog
+        assert "Enter" not in dialog.replace("Enter presses it", "")
+
+
 @pytest.mark.parametrize(("keys", "key"), [({}, "f1"), ({"help": "f11"}, "f11")])
 async def test_the_key_of_help_closes_it(keys, key):
     host = three_agents()

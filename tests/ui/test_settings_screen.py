@@ -192,9 +192,15 @@ async def test_a_value_is_unset(files: Files) -> None:
     files.write(files.user, {"tui": {"theme": "nord"}})
     async with running(three_agents(), settings_files=files) as (app, pilot):
         await open_screen(app, pilot)
+        assert "Del unset" in text_of(app)
+        await pilot.press("down")
+        await until(lambda: "Del unset" not in text_of(app), "it is not set")
+        await pilot.press("up")
+        await until(lambda: "Del unset" in text_of(app))
         await pilot.press("delete")
         await until(lambda: said(app) == "tui.theme was removed from ~/.synapse/settings.json")
         assert files.read(files.user) == {}
+        await until(lambda: "Del unset" not in text_of(app))
 
 
 async def test_a_choice_is_written_to_the_own_file_and_counts(files: Files) -> None:

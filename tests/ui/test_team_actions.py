@@ -118,3 +118,11 @@ async def test_the_agents_that_run_are_saved_and_nothing_is_overwritten(host: Fa
         assert (host.project / ".synapse" / "teams" / "mine.yaml").read_text() == TEAM
         assert "saved as" in notices(app)
         assert "without left-out: a team names profiles only" in notices(app)
+
+
+async def test_the_demo_says_that_a_team_ends_with_it(host: FakeHost) -> None:
+    async with running(host, guide="demo") as (app, pilot):
+        app.perform("save_team")
+        await until(lambda: isinstance(app.screen, SaveTeam))
+        await pilot.press(*"new", "enter")
+        await until(lambda: app.main.status_bar.notice.endswith("teams/new.yaml, until the demo ends"))

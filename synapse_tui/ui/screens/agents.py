@@ -466,7 +466,9 @@ class InterruptDialog(Form[bool]):
             effect = tr(f"It asks a question: interrupting denies it. {effect}")
         self.query_one("Label.text", Label).update(Content(tr(f"Now: {agent.state_text}\n{effect}")))
         stops = agent.interruptible
-        self.query_one("#interrupt", Button).label = tr("Interrupt") if stops else tr("Send")
+        button = self.query_one("#interrupt", Button)
+        button.label = tr("Interrupt") if stops else tr("Send")
+        button.display = stops or self._agent.receives
         if self._agent.receives:
             what = tr("Message afterwards (optional)") if stops else tr("Message")
             self.query_one("#message-label", Label).update(Content(what))

@@ -403,11 +403,15 @@ class SettingsScreen(Dialog[None]):
         for name, shown in (("areas", not (narrow and editing)), ("results", not (narrow and editing))):
             self.query_one(f"#{name}").display = shown
         self.query_one("#editor").display = editing or not narrow
-        keys: Sequence[Hint] = BROWSING
+        self._show_keys()
+
+    def _show_keys(self) -> None:
         entry = self._entry
+        given = entry is not None and self._layer in entry.given
+        keys: Sequence[Hint] = [hint for hint in BROWSING if given or hint.target != "unset"]
         if self.focused is self.query_one("#query"):
             keys = FINDING
-        elif editing:
+        elif self.editing:
             keys = LINES_EDITING if entry is not None and entry.setting.kind in LINES else EDITING
         self.query_one(SettingsHints).shown = keys
 
@@ -564,6 +568,7 @@ class SettingsScreen(Dialog[None]):
         self.query_one("#about", Static).update(about(entry, now))
 
         self._show_obstacle(entry, now)
+        self._show_keys()
 
     @on(OptionList.OptionHighlighted, "#layer")
     def _place_marked(self) -> None:

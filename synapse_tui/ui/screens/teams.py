@@ -85,6 +85,8 @@ class TeamActions:
             if others:
                 names = ", ".join(others)
                 self._app.notice(f"saved as {path} without {names}: a team names profiles only", "warning")
+            elif self._app.is_demo:
+                self._app.notice(f"saved as {path}, until the demo ends")
             else:
                 self._app.notice(f"saved as {path}")
 
