@@ -40,6 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(10_000, 20, 20)  # else collecting garbage takes a quarter of the time
     hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
     os.environ["LC_ALL"] = "C.UTF-8"  # tests read English
+    os.environ.pop("SYNAPSE_LANGUAGE", None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):

@@ -16,6 +16,8 @@ from synapse_tui.core.errors import UnsafePath
 from synapse_tui.messages.storage.location import without_password
 from synapse_tui.settings.schema import VARIABLE as DATABASE_VARIABLE
 from synapse_tui.system.files import private_folder, read_own, write_private
+from synapse_tui.system.language import VARIABLE as LANGUAGE_VARIABLE
+from synapse_tui.system.language import language
 from synapse_tui.system.paths import UserPaths
 
 _START_UP = """\
@@ -55,7 +57,7 @@ _REMOVED_PREFIXES = (
 _TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 # our own identity, and secrets that agents must not see
 _OURS = re.compile(
-    r"SYNAPSE_(?:AGENT_ID|ENDPOINT|TOKEN|BIN|SPOOL|HOOKS|OPEN_FILES|UMASK|BASH_ENV)$|SYNAPSE_.*(?:KEY|SECRET|PASSWORD|DATABASE)"
+    r"SYNAPSE_(?:AGENT_ID|ENDPOINT|TOKEN|BIN|SPOOL|HOOKS|OPEN_FILES|UMASK|BASH_ENV|LANGUAGE)$|SYNAPSE_.*(?:KEY|SECRET|PASSWORD|DATABASE)"
 )
 
 
@@ -143,6 +145,7 @@ def child_environment(
     env["SYNAPSE_ENDPOINT"] = endpoint
     env["SYNAPSE_TOKEN"] = token
     env["SYNAPSE_BIN"] = str(command)
+    env[LANGUAGE_VARIABLE] = language()
     if url := base.get(DATABASE_VARIABLE, ""):  # same database, without a password that an agent could print
         env[DATABASE_VARIABLE] = without_password(url)
     if spool is not None:

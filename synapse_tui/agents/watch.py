@@ -44,7 +44,8 @@ class WatchOrder:
 
     @property
     def terms(self) -> str:
-        return f"after {seconds_text(self.every)} of rest it is told, at most {self.times} times: {self.text}"
+        rest, most = seconds_text(self.every), nudges_text(self.times)
+        return f"after {rest} of rest it gets a nudge, at most {most}: {self.text}"
 
 
 def check_order(order: WatchOrder) -> WatchOrder:
@@ -266,7 +267,7 @@ class Watch:
             return f"the nudge waits: {self._hold}" if self._hold else NUDGING
         if left is None:
             return self._hold or BEGINS
-        last = self.sent >= self.order.times
+        last = self.sent >= self.order.times or self._vain >= IN_VAIN
         return f"{'gives up' if last else 'next nudge'} in {seconds_text(math.ceil(left))}"
 
     def _on_its_way(self, seen: Observation) -> Decision:
@@ -283,15 +284,27 @@ class Watch:
             if asks:
                 self.note(f"needs you: {hold}")
 
+    @property
+    def _least(self) -> float:
+        """Seconds that the agent works after a nudge that helped."""
+        return min(WORKED, self.order.every)
+
+    @property
+    def _vain(self) -> int:
+        """How many of the last nudges were in vain, with the one that is still to be judged."""
+        if not self.sent or self._since.judged:
+            return self.in_vain
+        return 0 if self._since.asked or self._since.worked >= self._least else self.in_vain + 1
+
     def _due(self) -> Decision:
-        least = min(WORKED, self.order.every)
         if self.sent and not self._since.judged:
+            self.in_vain = self._vain
+            self.helped += not self.in_vain
             self._since.judged = True
-            helped = self._since.asked or self._since.worked >= least
-            self.helped += helped
-            self.in_vain = 0 if helped else self.in_vain + 1
         if self.in_vain >= IN_VAIN:
-            reason = f"it worked less than {seconds_text(least)} after each of the last {IN_VAIN} nudges"
+            reason = (
+                f"it worked less than {seconds_text(self._least)} after each of the last {IN_VAIN} nudges"
+            )
             return Decision(Do.GIVE_UP, reason=reason)
         if self.sent >= self.order.times:
             return Decision(Do.GIVE_UP, reason=f"it was not done after {nudges_text(self.sent)}")

@@ -219,7 +219,7 @@ def set_command(*, key: str, value: tuple[str, ...], layer: Layer | None) -> Non
     path = layers.write(name, lambda file: file.put(setting.key, converted))
     note(f"synapse: {setting.key} = {_text(shown(setting.key, converted))} in {path}")
     if setting.restart:
-        note("synapse: it takes effect when a session is stopped and started again")
+        note("synapse: it takes effect in a session when that is stopped and started again")
     settings = layers.load()
     if path in settings.untrusted:
         note(f"synapse: it has no effect until you trust {path}: synapse trust")

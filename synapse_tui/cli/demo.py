@@ -58,12 +58,13 @@ def demo_command(*, tour: bool) -> None:
 def scratch_project() -> Iterator[Path]:
     """Yield a project in a scratch home folder; until then the environment of this process refers to it.
 
-    The agents there speak the language of this process.
+    The agents there speak the language of this process; `~/.synapse/templates` is the user's.
     """
     from synapse_tui.system.language import language
+    from synapse_tui.system.paths import UserPaths
 
     look = {**_look(), "language": language()}
-    before = dict(os.environ)
+    before, templates = dict(os.environ), UserPaths.of_environment().templates
     with tempfile.TemporaryDirectory(prefix="synapse-demo-", ignore_cleanup_errors=True) as folder:
         home, runtime, scratch, project = (Path(folder, name) for name in ("home", "run", "tmp", "shop"))
         settings = {"tui": look, "env": {"SYNAPSE_FILE_SAFETY_ENABLED": "true"}}
@@ -78,6 +79,7 @@ def scratch_project() -> Iterator[Path]:
             file.write_text(text, encoding="utf-8")
         for place in (runtime, scratch):
             place.mkdir(mode=0o700)
+        (home / ".synapse" / "templates").symlink_to(templates)
         for name in [name for name in os.environ if name.startswith("SYNAPSE_")]:
             del os.environ[name]
         path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))

@@ -184,7 +184,8 @@ class Scaffold:
             name = f"{'~/' if self.scope == 'user' else ''}{step.path.relative_to(self.folder.parent)}"
             why = "; ".join(part for part in (tr(step.why), backup) if part)
             rows.append((tr(_ACTIONS[step.action]), name, why))
-        show_table(("WHAT", "FILE", "WHY"), rows)
+        heads = ("WHAT", "FILE", "WHY") if any(why for _what, _name, why in rows) else ("WHAT", "FILE")
+        show_table(heads, [row[: len(heads)] for row in rows])
 
 
 @click.command(name="init", cls=Command)

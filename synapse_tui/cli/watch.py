@@ -12,7 +12,7 @@ import click
 
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.client import Client
-from synapse_tui.agents.watch import WatchOrder, check_order
+from synapse_tui.agents.watch import WatchOrder, check_order, nudges_text
 from synapse_tui.core.addresses import Address
 from synapse_tui.core.errors import AgentExited, InvalidValue, PeerRefused, PeerUnreachable, SynapseError
 from synapse_tui.system.language import tr
@@ -156,7 +156,9 @@ def _watch(
     short = str(watch.get("task", ""))[:8]
     if not follow:
         every, times = watch.get("every", 0), watch.get("times", 0)
-        begun = tr(f"{agent.agent_id}: watched (task {short}, every {every:g} s, at most {times} nudges)")
+        begun = tr(
+            f"{agent.agent_id}: watched (task {short}, every {every:g} s, at most {nudges_text(times)})"
+        )
         _show(watch, begun, as_json=as_json)
         return None
     follower = Follower(

@@ -137,7 +137,7 @@ class SettingsChanged:
 
     Attributes:
         keys: Keys whose values changed, in schema order.
-        restart: Those of them that take effect when the host restarts.
+        restart: Those of them that take effect when the host restarts, unless it began with that value.
     """
 
     keys: tuple[str, ...]

@@ -72,7 +72,7 @@ class SettingsFollower:
         profile_files: ProfileFiles | None = None,
         native: bool = True,
     ) -> None:
-        self.settings = settings
+        self.settings = self._at_start = settings
         self.profiles = profiles or ProfileSet({})
         self.listeners: list[Callable[[Settings], None]] = []
         self._project = project
@@ -190,7 +190,10 @@ class SettingsFollower:
         keys = tuple(key for key in in_order(both) if before.values.get(key) != settings.values.get(key))
         if not keys:
             return
-        restart = tuple(key for key in keys if _needs_restart(key))
+        here = self._at_start.values
+        restart = tuple(
+            key for key in keys if _needs_restart(key) and settings.values.get(key) != here.get(key)
+        )
         log.info("settings have changed: %s", ", ".join(keys))
         self._events.publish(SettingsChanged(keys, restart))
 

@@ -29,8 +29,9 @@ START_SECONDS = 30.0
 """Seconds from binding the socket until a host answers, on a busy machine."""
 _IDENTITY = frozenset({
     "SYNAPSE_AGENT_ID", "SYNAPSE_TOKEN", "SYNAPSE_ENDPOINT", "SYNAPSE_SPOOL", "SYNAPSE_HOOKS",
+    "SYNAPSE_LANGUAGE",
 })  # fmt: skip
-"""Environment variables that identify the agent a process runs in."""
+"""Environment variables of the agent that a process runs in, and of its session."""
 END_SECONDS = 15.0
 """Seconds that a host may take to end its agents."""
 END_PAUSE = 0.05

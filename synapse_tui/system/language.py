@@ -27,6 +27,8 @@ LANGUAGES = ("en", "ja")
 _KEY = "tui.language"
 LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
 """The variables that name the language, the first that is set counts."""
+VARIABLE = "SYNAPSE_LANGUAGE"
+"""The language of the session, in the environment of its agents: all that is in it speaks one language."""
 _SHORT = 12  # characters
 _LEADER = re.compile(r"(?:^|[^!-~])\^\S$")  # a leader key, which another one follows
 _NAMES_SEPARATOR = {"ja": "、"}  # else a comma
@@ -56,8 +58,10 @@ def english(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def language() -> str:
-    """Return the language of this process: that of the settings, else of the locale, else English."""
-    wanted = _setting()
+    """Return the language of this process: of its session, else of the settings, else of the locale."""
+    wanted = os.environ.get(VARIABLE, "")
+    if wanted not in LANGUAGES:
+        wanted = _setting()
     if wanted not in LANGUAGES:
         wanted = next((value for name in LOCALE if (value := os.environ.get(name, ""))), "")[:2].lower()
     return wanted if wanted in LANGUAGES else LANGUAGES[0]

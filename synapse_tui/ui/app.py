@@ -383,14 +383,23 @@ class SynapseApp(Shell):
             self.appearance.follow_setting()
         if FILE_SAFETY in changed:
             self.main.follow_file_safety()
+        self.main.status_bar.check()
 
     def _tell_of_restart(self, keys: Sequence[str]) -> None:
         """Say that these settings have no effect yet."""
         verb, names = "counts" if len(keys) == 1 else "count", ", ".join(keys)
+
+        def values() -> list[object]:
+            return [self.host.settings.values.get(key) for key in keys]
+
+        def still() -> bool:
+            return values() == wanted
+
+        wanted = values()
         if keys and self.is_demo:
-            self.notice(f"{names} cannot be changed while the demo runs")
+            self.notice(f"{names} cannot be changed while the demo runs", still=still)
         elif keys:
-            self.notice(f"{names} {verb} when this session is stopped and started again")
+            self.notice(f"{names} {verb} here when this session is stopped and started again", still=still)
 
     def use_keys(self, keymap: Keymap) -> None:
         self.main.use_keys(keymap)

@@ -309,7 +309,7 @@ class Board(PieceWidget, can_focus=True):
     def _hints(self) -> list[Hint]:
         """Return the keys that do something now."""
         if self.find is not None:
-            return [Hint("Enter", "to the rows", "enter"), Hint("Esc", "show all", "escape")]
+            return [Hint("Enter", "choose", "enter"), Hint("Esc", "show all", "escape")]
         row, asked = self.model.chosen_row, self._asked
         can: dict[str, bool] = dict.fromkeys((each.id for each in BOARD_KEYS), True)
         alive = row is not None and row.runs

@@ -351,6 +351,10 @@ class FakeSettings:
         } | values
         self._changed = frozenset(values)
 
+    @property
+    def values(self) -> dict[str, object]:
+        return self._values
+
     def text(self, key: str) -> str:
         return str(self._values[key])
 

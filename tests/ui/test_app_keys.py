@@ -245,6 +245,17 @@ async def test_a_new_agent_may_work_in_a_worktree():
         assert host.opened[-1] == AgentSpec("codex", worktree=True)
 
 
+async def test_why_a_new_agent_gets_no_worktree_is_said_until_it_wants_none():
+    host = three_agents()
+    host.fail["open"] = AgentNotFound("it is not in a git repository")
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "n")
+        await pilot.press("down", *["tab"] * 6, "space", "enter")
+        await until(lambda: "it is not in a git repository" in text_of(app))
+        await pilot.press("space")
+        await until(lambda: "it is not in a git repository" not in text_of(app))
+
+
 async def test_a_new_agent_may_be_any_command_line():
     host = three_agents()
     async with running(host) as (app, pilot):

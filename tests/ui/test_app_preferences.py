@@ -32,7 +32,7 @@ def change(host: FakeHost, **settings: object) -> None:
 @pytest.mark.parametrize(
     ("guide", "said"),
     [
-        ("", "tui.language counts when this session is stopped and started again"),
+        ("", "tui.language counts here when this session is stopped and started again"),
         ("tour", "tui.language cannot be changed while the demo runs"),
     ],
 )
@@ -41,6 +41,8 @@ async def test_a_setting_that_needs_a_restart_says_so(guide: str, said: str) -> 
     async with running(host, guide=guide) as (app, _pilot):
         host.events.publish(SettingsChanged(("tui.language", "tui.layout"), ("tui.language",)))
         await until(lambda: app.main.status_bar.notice == said)
+        change(host, **{"tui.language": "en"})
+        await until(lambda: not app.main.status_bar.notice, "it is as at the start")
 
 
 async def test_keys_of_the_settings_hold_and_are_shown() -> None:

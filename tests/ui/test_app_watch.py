@@ -76,7 +76,7 @@ async def test_a_watch_is_looked_at_and_ended():
         watcher = watched(host, every=45.0)
         await pilot.press(LEADER, "W")
         await until(lambda: isinstance(app.screen, WatchView) and app.screen.ready)
-        assert "watched: after 45 s of rest it is told" in text_of(app)
+        assert "watched: after 45 s of rest it gets a nudge" in text_of(app)
         watcher.watch.note("needs you: permission: rm")
         watcher.tell()
         await until(lambda: "needs you: permission: rm" in text_of(app))

@@ -30,3 +30,15 @@ def test_the_agents_of_the_demo_speak_as_the_user_does(
             assert language() == "ja"
     finally:
         language.cache_clear()
+
+
+def test_the_templates_of_the_demo_are_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with scratch_project():
+        mine = tmp_path / ".synapse" / "templates"
+        mine.mkdir(parents=True)
+        (mine / "review.md").write_text("please review")
+        found = UserPaths.of_environment().templates
+        assert found != mine
+        assert [file.read_text() for file in found.glob("*.md")] == ["please review"]
+    assert (mine / "review.md").exists()

@@ -39,6 +39,13 @@ def test_the_agent_is_told_who_it_is(tmp_path: Path) -> None:
     assert env["SYNAPSE_TOKEN"] == "secret"
     assert env["SYNAPSE_SPOOL"] == str(tmp_path / "spool")
     assert env["SYNAPSE_BIN"] == str(installed_command())
+    assert env["SYNAPSE_LANGUAGE"] == "en"
+
+
+@pytest.mark.usefixtures("japanese")
+def test_all_that_is_in_a_session_speaks_its_language(tmp_path: Path) -> None:
+    env = environment(tmp_path, {"SYNAPSE_LANGUAGE": "en"})
+    assert env["SYNAPSE_LANGUAGE"] == "ja"
 
 
 def test_term_is_ours_whatever_the_outer_terminal_is(tmp_path: Path) -> None:

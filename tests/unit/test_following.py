@@ -222,6 +222,9 @@ async def test_what_needs_a_restart_is_told(followed: Followed) -> None:
     (change,) = followed.changes
     assert change == SettingsChanged(("a2a.card", "a2a.rate_limit"), ("a2a.card",))
     assert not followed.notices, "the application says it"
+    followed.write({"a2a.rate_limit": 7})
+    await followed.until(lambda: len(followed.changes) == 2)
+    assert followed.changes[1] == SettingsChanged(("a2a.card",)), "the session began with this value"
 
 
 @pytest.mark.parametrize("bad", ['{"env": {"SYNAPSE_AUTH_ENABLED": "perhaps"}}', '{"env": {', "", "[]"])

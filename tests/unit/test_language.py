@@ -182,9 +182,9 @@ def test_parts() -> None:
     assert list(parts_of("{{a}}")) == ["{a}"]
 
 
-def command(folder: Path, *words: str) -> Result:
+def command(folder: Path, *words: str, **more: str) -> Result:
     environ = {"HOME": str(folder), "PATH": os.environ["PATH"], "SYNAPSE_TEST_LOCALE": "ja_JP.UTF-8"}
-    return call("synapse", *words, environ=environ, folder=folder)
+    return call("synapse", *words, environ=environ | more, folder=folder)
 
 
 @pytest.mark.usefixtures("japanese")
@@ -539,6 +539,18 @@ def test_the_setting_comes_before_the_locale(tmp_path: Path) -> None:
     (tmp_path / ".synapse").mkdir(mode=0o700)
     (tmp_path / ".synapse" / "settings.json").write_text('{"tui": {"language": "en"}}')
     assert "Usage: synapse send" in command(tmp_path, "send", "--help").out
+
+
+@pytest.mark.usefixtures("japanese")
+def test_the_language_of_the_session_comes_before_the_setting(tmp_path: Path) -> None:
+    (tmp_path / ".synapse").mkdir(mode=0o700)
+    (tmp_path / ".synapse" / "settings.json").write_text('{"tui": {"language": "en"}}')
+    assert "使い方: synapse send" in command(tmp_path, "send", "--help", SYNAPSE_LANGUAGE="ja").out
+
+
+@pytest.mark.usefixtures("japanese")
+def test_a_language_that_is_none_counts_as_not_set(tmp_path: Path) -> None:
+    assert "使い方: synapse send" in command(tmp_path, "send", "--help", SYNAPSE_LANGUAGE="xx").out
 
 
 def test_settings_that_cannot_be_read_say_nothing_of_the_language(tmp_path: Path) -> None:

@@ -71,6 +71,19 @@ def test_one_in_vain_between_two_that_help_is_forgiven(rig):
     assert rig.rest().do is Do.NUDGE
 
 
+def test_what_comes_after_the_rest_is_said_before(rig):
+    rig.nudge()
+    rig.look()
+    assert rig.watch.report("bob", rig.now).waits_for == "next nudge in 30 s"
+    rig.nudge()
+    rig.look()
+    assert rig.watch.report("bob", rig.now).waits_for == "gives up in 30 s"
+    rig.work(WORKED)
+    rig.look()
+    assert rig.watch.report("bob", rig.now).waits_for == "next nudge in 30 s"
+    assert rig.rest().do is Do.NUDGE
+
+
 def test_a_question_is_progress(rig):
     for _ in range(IN_VAIN):
         rig.nudge()

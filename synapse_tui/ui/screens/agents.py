@@ -23,6 +23,7 @@ from synapse_tui.agents.watch import (
     DEFAULT_TIMES,
     WatchOrder,
     WatchReport,
+    nudges_text,
     seconds_text,
 )
 from synapse_tui.core.errors import InvalidValue
@@ -524,7 +525,8 @@ class WatchForm(Form[str]):
             )
             self._watcher.begin(order)
             rest = seconds_text(order.every)
-            return tr(f"{self._agent} is watched: nudged after {rest} idle, at most {order.times} times")
+            most = nudges_text(order.times)
+            return tr(f"{self._agent} is watched: a nudge after {rest} idle, at most {most}")
 
         self.attempt(work)
 

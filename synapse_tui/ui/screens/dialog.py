@@ -22,7 +22,7 @@ from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widget import Widget
-from textual.widgets import Button, Input, Label, OptionList, Static, TextArea
+from textual.widgets import Button, Checkbox, Input, Label, OptionList, Static, TextArea
 from textual.widgets.button import ButtonVariant
 from textual.widgets.option_list import Option
 
@@ -312,10 +312,12 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
         """Return what its fields hold."""
         texts = [field.text for field in self.query(TextArea)]
         choices = [field.highlighted for field in self.query(OptionList)]
-        return (*(field.value for field in self.query(Input)), *texts, *choices)
+        boxes = [box.value for box in self.query(Checkbox)]
+        return (*(field.value for field in self.query(Input)), *texts, *choices, *boxes)
 
     @on(Input.Changed)
     @on(TextArea.Changed)
+    @on(Checkbox.Changed)
     @on(OptionList.OptionHighlighted)
     def _field_changed(self) -> None:
         """Take an error away once what it was about is changed."""

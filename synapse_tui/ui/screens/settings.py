@@ -115,7 +115,9 @@ def about(entry: SettingEntry, survey: Survey) -> Content:
 
 def _later(survey: Survey) -> str:
     """Say when a setting counts that needs a restart."""
-    return tr("has no effect in the demo") if survey.demo else tr("takes effect when the session restarts")
+    return (
+        tr("has no effect in the demo") if survey.demo else tr("takes effect here when the session restarts")
+    )
 
 
 def problem_lines(survey: Survey) -> list[str]:
