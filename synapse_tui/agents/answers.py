@@ -11,8 +11,9 @@ from typing import Any
 
 from synapse_tui.core.content import Artifact
 
-from .composer import skeleton
+from .composer import skeleton, unspaced
 
+MOST_WRAPPED = 6  # rows of a placeholder in a narrow pane
 MAX_ROWS = 5_000  # rows in memory; the oldest are dropped first
 MIN_FOUND = 2  # distinct rows that must match before a scroll is assumed
 MAX_CANDIDATES = 8
@@ -350,11 +351,26 @@ def _echoes(
     want, head = skeleton(text), _head(text)
     found: list[tuple[int, int]] = []
     for start, row in enumerate(rows[known:], known):
-        if any(pattern.match(_GUTTER.sub("", row)) for pattern in pastes):
-            found.append((start, start + 1))
-        elif head in row and (end := _echo_end(rows, start, want)) is not None:
+        end = _paste_end(rows, start, pastes)
+        if end is None and head in row:
+            end = _echo_end(rows, start, want)
+        if end is not None:
             found.append((start, end))
     return found
+
+
+def _paste_end(rows: Sequence[str], start: int, pastes: Sequence[re.Pattern[str]]) -> int | None:
+    """Return the end of a placeholder that begins in a row, which a narrow pane may wrap."""
+    first = _GUTTER.sub("", rows[start])
+    if any(pattern.match(first) for pattern in pastes):
+        return start + 1
+    if not first.startswith("["):
+        return None
+    for end in range(start + 2, min(start + MOST_WRAPPED, len(rows)) + 1):
+        whole = "".join("".join((first, *rows[start + 1 : end])).split())
+        if any(unspaced(pattern).fullmatch(whole) for pattern in pastes):
+            return end
+    return None
 
 
 def _head(text: str) -> str:
@@ -609,12 +625,13 @@ class AnswerCollector:
         rows = _rows(self._screen())
         self._seen = StitchedRows(rows)
         # A draft of several rows, or another size, has moved what stood there at rest.
-        self._before = list(takewhile(lambda row: not self._is_draft(row), rows))
+        drafts = (at for at in range(len(rows)) if self._is_draft(rows, at))
+        self._before = rows[: next(drafts, len(rows))]
         self._kept = None
         self._anew = False
 
-    def _is_draft(self, row: str) -> bool:
-        return _head(self._text) in row or any(paste.match(_GUTTER.sub("", row)) for paste in self._pastes)
+    def _is_draft(self, rows: Sequence[str], at: int) -> bool:
+        return _head(self._text) in rows[at] or _paste_end(rows, at, self._pastes) is not None
 
     def drawn_anew(self) -> None:
         """Note that the terminal was resized, or the agent cleared it: all rows may be drawn once more."""

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from synapse_tui.system.dataclass import dataclass
@@ -352,8 +353,18 @@ def _squash(text: str) -> str:
     return "".join(text.split())
 
 
+@lru_cache(maxsize=64)
+def unspaced(pattern: re.Pattern[str]) -> re.Pattern[str]:
+    """Return a pattern that matches without blanks: a narrow pane wraps a placeholder anywhere."""
+    loose = re.sub(r"( |\\s)\+", r"\1*", pattern.pattern)
+    try:
+        return re.compile(re.sub(r" (?![*?{])", " ?", loose), pattern.flags)
+    except re.error:
+        return pattern
+
+
 def _stands_for(pattern: re.Pattern[str], draft: str, text: str) -> bool:
-    found = pattern.fullmatch(" ".join(draft.split()))
+    found = unspaced(pattern).fullmatch(_squash(draft))
     if found is None:
         return False
     lines = text.count("\n") + 1
@@ -542,6 +553,9 @@ def _alike(got: str, here: int, want: str, there: int) -> bool:
 
 
 def _split(draft: str, pastes: Sequence[re.Pattern[str]]) -> tuple[list[str], list[re.Match[str]]]:
+    """Return the pieces between placeholders, and those; a narrow pane may wrap a placeholder."""
+    if not any(pattern.search(draft) for pattern in pastes):
+        draft, pastes = _squash(draft), [unspaced(pattern) for pattern in pastes]
     found = sorted((match for pattern in pastes for match in pattern.finditer(draft)), key=re.Match.start)
     pieces, place, kept = [], 0, []
     for match in found:

@@ -185,8 +185,11 @@ class Task:
 
     @property
     def entered_at(self) -> datetime:
-        """When it came into its state, whatever else has changed since; what waits does since it came."""
-        return self.created_at if self.delivery.waits else self.entered or self.updated_at
+        """When it came into its state, whatever else has changed since.
+
+        What waits does since it came, or since it was held until a person releases it.
+        """
+        return self.entered or (self.created_at if self.delivery.waits else self.updated_at)
 
     @property
     def watched(self) -> bool:

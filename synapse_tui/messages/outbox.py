@@ -134,8 +134,9 @@ class Outbox:
     def park(self, task_id: str, reason: str = Reason.HELD_BY_USER, why: Parked = Parked.HELD) -> Task:
         """Hold a message until a person releases or retries it; others continue."""
         self._waiting(task_id)
+        since = self._tasks.get(task_id).entered if self.is_parked(task_id) else self._tasks.now()
         self._change(task_id, hold=why, urgent=False)
-        return self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=reason)
+        return self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=reason, entered=since)
 
     def doubt(self, task_id: str, reason: str = "") -> Task:
         return self.park(
@@ -163,7 +164,7 @@ class Outbox:
         task = self._tasks.get(task_id)
         if task.delivery in BEING_TYPED:
             return task
-        return self._tasks.change(task_id, delivery=DeliveryState.QUEUED, reason="")
+        return self._tasks.change(task_id, delivery=DeliveryState.QUEUED, reason="", entered=None)
 
     def send_now(self, task_id: str) -> Task:
         self._waiting(task_id)

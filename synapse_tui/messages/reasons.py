@@ -31,7 +31,7 @@ class Reason(StrEnum):
     NO_ENTER = "agent did not take Enter"
     NO_PROOF = "Enter was pressed, and the screen does not tell whether it went"
     LEFT_OVER = "another message is left in the composer"
-    LEFT_IN = "the text is left in the composer: clear it there, then release the message"
+    LEFT_IN = "the text was left in the composer: clear it there, then release the message"
     UNCERTAIN = "uncertain whether it was sent"  # more may follow
     # In the inbox, for the agent to read in place of being typed
     IN_INBOX = "in the inbox"

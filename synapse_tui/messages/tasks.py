@@ -253,8 +253,10 @@ class TaskStore:
             return old
         now = self._clock()
         new = dataclasses.replace(old, updated_at=now, **fields)  # type: ignore[arg-type]
-        same = (new.state, new.delivery) == (old.state, old.delivery)
-        new = dataclasses.replace(new, entered=old.entered_at if same else now)
+        if "entered" not in fields:
+            same = (new.state, new.delivery) == (old.state, old.delivery)
+            kept = old.entered if new.delivery.waits and old.delivery.waits else now
+            new = dataclasses.replace(new, entered=old.entered_at if same else kept)
         if new.state.final and not old.state.final and "reply" not in fields and is_awaited(new):
             new = dataclasses.replace(new, reply=ReplyState.DUE)
         changed = new.reply is not old.reply or new.state is not old.state or new.artifacts != old.artifacts
@@ -263,6 +265,9 @@ class TaskStore:
             old, new = new, dataclasses.replace(new, reply=ReplyState.GIVEN)
         self._record(new, _why(old, new))
         return new
+
+    def now(self) -> datetime:
+        return self._clock()
 
     def age(self, task: Task) -> float:
         """Return the seconds since a task has changed."""

@@ -223,14 +223,17 @@ HINTS: Mapping[str, Sequence[Hint]] = {
 }
 
 
-def message_hints(task: Task, place: tuple[int, int]) -> tuple[Sequence[Hint], Sequence[Hint]]:
+def message_hints(
+    task: Task, place: tuple[int, int], *, parked: bool
+) -> tuple[Sequence[Hint], Sequence[Hint]]:
     """Return what can be done with a message, in two rows.
 
     Args:
         task: The message.
         place: Its position, and the number of messages that wait for the same agent.
+        parked: Whether it waits until a person releases it.
     """
-    commands, (position, count) = commands_of(task), place
+    commands, (position, count) = commands_of(task, parked=parked), place
     first = [Hint("Enter", "open", "command('show')")]
     if "cancel" in commands:
         first.append(Hint("c", "cancel", "command('cancel')"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,6 +52,7 @@ class Listing:
     tasks: Sequence[Task] = ()  # most relevant last
     # by task id: position (from 1) and number of messages waiting for the same agent
     places: Mapping[str, tuple[int, int]] = field(default_factory=lambda: MappingProxyType({}))
+    parked: AbstractSet[str] = frozenset()  # ids of those that wait until a person releases them
 
 
 def in_order(tasks: Sequence[Task], sessions: Iterable[AgentSession]) -> Listing:
@@ -59,14 +61,16 @@ def in_order(tasks: Sequence[Task], sessions: Iterable[AgentSession]) -> Listing
     waits = {task.id: task for task in tasks if not task.state.final and task.delivery in unsent}
     queue: list[Task] = []
     places: dict[str, tuple[int, int]] = {}
+    parked: set[str] = set()
     for session in sessions:
         ids = [message.task.id for message in session.control.waiting()]
+        parked.update(filter(session.outbox.is_parked, ids))
         waiting = [waits[task_id] for task_id in ids if task_id in waits]
         places |= {task.id: (at, len(waiting)) for at, task in enumerate(waiting, 1)}
         queue += waiting
     ended = [task for task in tasks if task.state.final]
     going = [task for task in tasks if not task.state.final and task.id not in places]
-    return Listing((*ended, *going, *queue), MappingProxyType(places))
+    return Listing((*ended, *going, *queue), MappingProxyType(places), parked)
 
 
 _REPLY = "↳ "
@@ -432,7 +436,10 @@ class Sidebar(FaultTolerant, Vertical):
         if view.id != "messages":
             return HINTS[str(view.id)], ()
         task = next((each for each in self.listing.tasks if each.id == option.id), None)
-        return message_hints(task, self.listing.places.get(task.id, (1, 1))) if task is not None else ((), ())
+        if task is None:
+            return (), ()
+        place, parked = self.listing.places.get(task.id, (1, 1)), task.id in self.listing.parked
+        return message_hints(task, place, parked=parked)
 
     def show_locks(self, look: Look | None) -> None:
         entered = self.locks.has_focus_within

@@ -315,15 +315,19 @@ SEND_NOW, SEND_AGAIN_NOW, SEND_AGAIN = tr("send now"), tr("send again now"), tr(
 HOLD, RELEASE, CANCEL = tr("hold"), tr("release"), tr("cancel")
 
 
-def commands_of(task: Task) -> dict[str, str]:
-    """Return what a person can do with a message: the commands, each with its words."""
+def commands_of(task: Task, *, parked: bool) -> dict[str, str]:
+    """Return what a person can do with a message: the commands, each with its words.
+
+    Args:
+        task: The message.
+        parked: Whether it waits until a person releases it.
+    """
     commands: dict[str, str] = {}
     if task.delivery in WAITING and not task.state.final:
         reason = Reason.of(task.reason)
         commands["send_now"] = SEND_AGAIN_NOW if reason is Reason.UNCERTAIN else SEND_NOW
         if reason not in (Reason.UNCERTAIN, Reason.IN_INBOX):
-            held = reason in (Reason.HELD_BY_USER, Reason.BEFORE_RESTART, Reason.NO_PROFILE)
-            commands["hold"] = RELEASE if held else HOLD
+            commands["hold"] = RELEASE if parked or reason is Reason.NO_PROFILE else HOLD
     if task.state.final:
         commands["again"] = SEND_AGAIN
     else:

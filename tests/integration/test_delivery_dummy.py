@@ -101,6 +101,15 @@ async def test_every_kind_of_text_arrives_whole_and_once(tmp_path, text):
         assert got.strip() == text.replace("[A2A:dead", "\\[A2A:dead").strip()
 
 
+@pytest.mark.parametrize("columns", [20, 23, 26, 27, 30])
+async def test_a_long_paste_arrives_in_a_pane_that_wraps_its_placeholder(tmp_path, columns):
+    async with open_rig(tmp_path, size=(columns, 24)) as rig:
+        done = await rig.done(rig.send("one\ntwo\nthree\nfour"))
+        assert done.state is TaskState.COMPLETED
+        assert rig.submitted == ["one\ntwo\nthree\nfour"]
+        assert "Pasted" not in done.artifacts[0].text
+
+
 async def test_a_swallowed_enter_is_repeated(tmp_path):
     async with open_rig(tmp_path, "--swallow-enter", "1") as rig:
         await rig.done(rig.send("twice if need be"))

@@ -594,6 +594,8 @@ class FakeHost:
         self.agents[target].tasks.append(task)
         if not delivery.final:
             self.agents[target].outbox.waiting.append(task.id)
+        if Reason.of(reason) in (Reason.HELD_BY_USER, Reason.BEFORE_RESTART):
+            self.agents[target].outbox.parked.add(task.id)
         self.events.publish(TaskChanged(task))
         return task
 

@@ -242,6 +242,22 @@ async def test_a_waiting_message_is_held_and_released():
         await until(lambda: newest(host, task).delivery is DeliveryState.QUEUED)
 
 
+async def test_a_message_that_needs_a_person_is_released_whatever_the_reason():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        task = host.message(CODEX, "look", delivery=DeliveryState.QUEUED)
+        host.agents[CODEX].control.hold(task.id)
+        host.change(task.id, delivery=DeliveryState.HELD, reason="agent did not take Enter; and so on")
+        app.perform("show", task.id)
+        await until(lambda: "Release (h)" in text_of(app))
+        assert "Hold" not in text_of(app)
+        await pilot.press("escape", "f6")
+        await until(lambda: "h release" in text_of(app))
+        await pilot.press("h")
+        await until(lambda: newest(host, task).delivery is DeliveryState.QUEUED)
+        await until(lambda: "h hold" in text_of(app))
+
+
 async def test_an_event_that_cannot_be_shown_does_not_end_the_application(caplog, monkeypatch):
     host = three_agents()
     app = make_app(host)

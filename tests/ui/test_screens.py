@@ -54,14 +54,14 @@ async def test_the_hints_of_a_dialog_are_those_of_the_field_in_focus(action):
     async with running(three_agents()) as (app, pilot):
         app.perform(action)
         await until(lambda: isinstance(app.screen, Dialog) and app.screen.ready)
-        screen = app.screen
+        screen: Dialog[object] = app.screen  # type: ignore[assignment]
         fields = []
         while screen.focused not in fields:
             fields.append(screen.focused)
             hints = [hint for row in screen.query(DialogHints) for hint in row.hints]
             verbs = [hint.removeprefix("Enter ") for hint in hints if hint.startswith("Enter ")]
             if isinstance(screen.focused, Button):
-                assert verbs == ["presses it"]
+                assert (verbs == ["presses it"]) is (screen.focused.id != screen.default_button)
                 assert not [hint for hint in hints if hint.startswith(("↑↓", "Space", "Shift+Enter"))]
             else:
                 assert verbs != ["presses it"]

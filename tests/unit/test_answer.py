@@ -130,6 +130,10 @@ def test_a_message_quoted_in_the_answer_is_no_echo():
 def test_an_echo_shown_as_a_stand_in():
     rows = ["> [Pasted 62 lines]", "", "fine"]
     assert after_echo(rows, "line\n" * 62, [re.compile(r"\[Pasted \d+ lines\]")]) == ["", "fine"]
+    for wrapped in (["> [Pasted 62", "  lines]"], ["> [Pasted 6", "  2 lin", "  es]"]):
+        rows = [*wrapped, "", "[Fine] it is"]
+        pastes = [re.compile(r"\[Pasted \d+ lines\]")]
+        assert after_echo(rows, "line\n" * 62, pastes) == ["", "[Fine] it is"]
 
 
 def test_an_echo_whose_beginning_never_was_on_the_screen():

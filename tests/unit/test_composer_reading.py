@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -230,6 +231,17 @@ def test_the_stand_in_of_a_paste_shows_its_text(agent: str) -> None:
     assert found.shows(LONG)
     assert not found.shows(LONG + "\nand more")
     assert not found.shows("short")
+
+
+def test_the_stand_in_of_a_paste_may_be_wrapped() -> None:
+    for draft in (
+        "[Pasted text #1\n+61 lines]",
+        "[Pasted text #1 +61 li\nnes]",
+        "[Pasted te\nxt #1\n+61 lines]",
+    ):
+        found = dataclasses.replace(reading("claude", *claude("x")), draft=draft)
+        assert found.shows(LONG)
+        assert not found.shows(LONG + "\nand more")
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -59,11 +59,11 @@ def test_an_agent_that_never_gets_ready_gets_a_rule_for_what_it_shows(tmp_path) 
     ("reason", "fields", "wanted"),
     [
         ("composer not visible", {}, "composer.prompt"),
-        ("the composer does not show the message; the text is left in the composer",
+        ("the composer does not show the message; the text was left in the composer",
          {"draft": "[Pasted block #1, 287 lines]"}, "composer.pastes"),
         ("agent did not take the text", {"draft": "half of the text"}, "composer.row"),
         ("agent did not take the text", {}, "composer.prompt"),
-        ("agent did not take Enter; the text is left in the composer", {}, "submit.pause"),
+        ("agent did not take Enter; the text was left in the composer", {}, "submit.pause"),
         ("uncertain whether it was sent: Enter was pressed, and the screen does not tell whether it went", {},
          "submit.verify"),
         ("you have a draft", {}, "composer.placeholder"),

@@ -1,6 +1,7 @@
 """Whether a text stands in a composer."""
 
 import re
+import textwrap
 
 import pytest
 
@@ -99,6 +100,17 @@ def test_a_text_cut_in_the_middle_stands():
 )
 def test_a_stand_in_is_the_text(draft, lines):
     assert stands(draft, "\n".join(["line"] * lines), PASTES)
+
+
+@pytest.mark.parametrize("width", range(8, 26))
+def test_a_stand_in_that_a_narrow_pane_wraps_is_the_text(width):
+    stand_in, text = "[Pasted text #1 +2 lines]", "a\nb\nc"
+    for wrapped in (
+        [stand_in[at : at + width].strip() for at in range(0, len(stand_in), width)],
+        textwrap.wrap(stand_in, width),
+    ):
+        assert stands("\n".join(wrapped), text, PASTES)
+        assert not stands("\n".join(wrapped), text + "\nd\ne\nf", PASTES)
 
 
 def test_a_stand_in_of_another_size_is_not():

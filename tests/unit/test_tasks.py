@@ -184,6 +184,19 @@ def test_what_is_being_typed_is_not_queued_again_by_its_release(box):
     assert box.entry(task_id).entered
 
 
+def test_what_a_person_must_release_waits_since_it_was_held(box):
+    task_id, tasks = put(box, "a"), box._tasks
+    box.hold("working")
+    assert tasks.get(task_id).entered_at == tasks.get(task_id).created_at
+    tasks.change(task_id, delivery=DeliveryState.TYPING)
+    held = box.park(task_id, "agent did not take Enter")
+    assert held.entered_at > tasks.get(task_id).created_at
+    assert held.entered_at <= held.updated_at
+    again = box.park(task_id, "agent did not take Enter; the text was taken back")
+    assert again.entered_at == held.entered_at
+    assert box.release(task_id).entered_at == held.created_at
+
+
 def test_only_a_message_that_was_held_is_released_when_it_is_to_go_now(box):
     first, second = put(box, "a"), put(box, "b")
     box.hold("working")

@@ -237,7 +237,7 @@ class ChangesView(Dialog[str]):
         self.call_after_refresh(self._show_files)
 
     def action_read(self) -> None:
-        self.run_worker(self._look(), exclusive=True, exit_on_error=False, group="changes")
+        self.run_latest(self._look, "changes")
 
     async def _look(self) -> None:
         self.query_one("#about", Static).update(Content.styled(tr("reading…"), "$muted"))

@@ -24,7 +24,7 @@ PLAYERS = tuple(
 LOOK_SECONDS = 0.1
 KEY_SECONDS = 0.07
 READ_SECONDS = 3.5  # how long a caption can be read after what it is about has happened
-MOST_SECONDS = 30.0  # how long a scene waits for what it shows: on a slow machine the demo goes on without it
+MOST_SECONDS = 30.0  # how long a scene waits for what it shows; the demo goes on without it
 
 
 class Demo:
@@ -63,20 +63,23 @@ class Demo:
         await self._read()
 
     async def _locks(self) -> None:
+        if not self._done("mia", "leo"):
+            return
         title, locked = tr("One writer for each file"), (tr("mia has locked src/cart.py, to write it: "), "")
         self._caption(title, [locked, (tr("leo will want it too."), "bold $ink")])
         await self._type("ada", tr("@leo test the totals"), enter=True)
         await self._type("ada", tr("mention the new"))  # meanwhile, so that the next scene can begin
-        await self._until(lambda: self._done("ada", "leo"))
-        self._caption(title, [locked, (tr("leo is refused."), "bold $ink")])
-        await self._read()
+        if await self._until(lambda: self._done("ada", "leo")):
+            self._caption(title, [locked, (tr("leo is refused."), "bold $ink")])
+            await self._read()
 
     async def _draft(self) -> None:
         about: Runs = [
             (tr("leo wrote to ada. It is held, "), ""),
             (tr("because a draft is in her composer."), "bold $ink"),
         ]
-        await self._until(lambda: self._delivery("leo", "ada") is DeliveryState.HELD)
+        if not await self._until(lambda: self._delivery("leo", "ada") is DeliveryState.HELD):
+            return
         self._caption(tr("Your draft is safe"), about)
         await self._read()
         self._caption(
@@ -88,9 +91,10 @@ class Demo:
 
     async def _dialog(self) -> None:
         title, rule = tr("Only you give permission"), (tr("No message answers a dialog."), "bold $ink")
-        self._caption(title, [(tr("tom is asked to clean up. "), ""), rule])
+        self._caption(title, [(tr("tom is to clean up. "), ""), rule])
         await self._type("mia", tr("@tom clean up"), enter=True)
-        await self._until(lambda: self._is("tom", AgentState.WAITING))
+        if not await self._until(lambda: self._is("tom", AgentState.WAITING)):
+            return
         self._caption(title, [(tr("tom wants to delete a folder. "), ""), rule])
         await self._read()
         for _ in TEAM:
@@ -123,11 +127,13 @@ class Demo:
     async def _read(self) -> None:
         await asyncio.sleep(READ_SECONDS)
 
-    async def _until(self, condition: Callable[[], bool]) -> None:
+    async def _until(self, condition: Callable[[], bool]) -> bool:
+        """Wait for what a scene shows; False if it does not come, as when the person does something else."""
         clock = asyncio.get_running_loop().time
         end = clock() + MOST_SECONDS
         while not condition() and clock() < end:  # noqa: ASYNC110 - no event reports all of it
             await asyncio.sleep(LOOK_SECONDS)
+        return condition()
 
     async def _type(self, name: str, text: str, *, enter: bool = False) -> None:
         session = self._session(name)

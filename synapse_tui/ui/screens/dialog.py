@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from rich.cells import cell_len
 from rich.console import RenderableType
@@ -92,7 +92,9 @@ class DialogHints(Static):
     @property
     def hints(self) -> list[str]:
         """The hints that are true where the focus is."""
-        pressed = isinstance(self.screen.focused, Button)
+        focused, screen = self.screen.focused, self.screen
+        default = screen.default_button if isinstance(screen, Dialog) else ""
+        pressed = isinstance(focused, Button) and focused.id != default
         said = [
             tr("Enter presses it") if pressed and _key_of(hint) == "enter" else hint
             for hint in _BETWEEN_HINTS.split(str(self.content))
@@ -232,6 +234,11 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
         """Return the words for its keys."""
         return self.SUBTITLE
 
+    @property
+    def default_button(self) -> str:
+        """The id of the button that does what Enter does in a field; empty for none."""
+        return ""
+
     def reword(self, before: str, after: str) -> None:
         """Change a notice that the dialog shows, if it shows that one."""
 
@@ -334,6 +341,12 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
             self._set_busy()
             self.app.run_worker(self._attempt(work), exit_on_error=False, group="attempts")
 
+    def run_latest(self, work: Callable[[], Awaitable[None]], group: str) -> None:
+        """Run a coroutine function, or a `partial` of one, in place of what still runs in its group."""
+        # A function, because the coroutine of a worker that is replaced before it starts is never awaited.
+        begin: Any = work
+        self.run_worker(begin, exclusive=True, exit_on_error=False, group=group)
+
     def _set_busy(self) -> None:
         self.busy = True
         self.show_error("")
@@ -370,6 +383,10 @@ class Form(Dialog[Result]):
 
     VERB: ClassVar[str] = ""
     VARIANT: ClassVar[ButtonVariant] = "primary"
+
+    @property
+    def default_button(self) -> str:
+        return self.VERB.lower()
 
     def buttons(self) -> ComposeResult:
         yield Button(tr(self.VERB), id=self.VERB.lower(), variant=self.VARIANT, compact=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
@@ -206,7 +207,7 @@ class AddExternal(Form[str]):
             return
         if not self.busy:
             self._set_busy()
-            self.run_worker(self._look(order), exit_on_error=False, group="look", exclusive=True)
+            self.run_latest(partial(self._look, order), "look")
 
     async def _added(self, offer: Candidate) -> str:
         return (await self._keep(offer)).alias

@@ -197,7 +197,7 @@ class FileDialog(Dialog[str]):
         self.look()
 
     def look(self) -> None:
-        self.run_worker(self._look(), exclusive=True, group="look", exit_on_error=False)
+        self.run_latest(self._look, "look")
 
     async def _look(self) -> None:
         try:
@@ -278,7 +278,7 @@ class RecentChanges(ListDialog):
         self.look()
 
     def look(self) -> None:
-        self.run_worker(self._look(), exclusive=True, group="look", exit_on_error=False)
+        self.run_latest(self._look, "look")
 
     async def _look(self) -> None:
         try:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rich.cells import cell_len
 from textual import events, on
@@ -193,9 +193,7 @@ class HistoryView(Dialog[None]):
         self._run(partial(self._read_first, after), "history")
 
     def _run(self, work: Callable[[], Awaitable[None]], group: str) -> None:
-        # A function, because the coroutine of a worker that is replaced before it starts is never awaited.
-        guard: Any = partial(self._guard, work)
-        self.run_worker(guard, exclusive=True, exit_on_error=False, group=group)
+        self.run_latest(partial(self._guard, work), group)
 
     async def _guard(self, work: Callable[[], Awaitable[None]]) -> None:
         try:

@@ -390,7 +390,13 @@ class MessageActions:
             else:
                 self._app.perform(choice, task.id)
 
-        detail = MessageDetail(task, self._app.labels(), steps=self._host.changes, now=self._app.today)
+        detail = MessageDetail(
+            task,
+            self._app.labels(),
+            steps=self._host.changes,
+            now=self._app.today,
+            parked=lambda: any(agent.outbox.is_parked(task.id) for agent in self._host.agents.values()),
+        )
         self._app.ask(detail, chosen)
 
     def action_cancel(self, task_id: str) -> None:
@@ -678,9 +684,12 @@ class MessageDetail(Dialog[str]):
         *,
         steps: Callable[[str], Awaitable[Sequence[Change]]],
         now: Callable[[], datetime],
+        parked: Callable[[], bool],
     ) -> None:
         super().__init__(parties(task, labels))
         self.message = task
+        self._parked = parked
+        self._shown_choices: dict[str, str] = {}
         self._read_steps = steps
         self._now = now
         self._timeline: Callable[[int], Content] = no_text
@@ -707,7 +716,7 @@ class MessageDetail(Dialog[str]):
         self._read()
 
     def _read(self) -> None:
-        self.run_worker(self._show_steps(), exclusive=True, exit_on_error=False, group="timeline")
+        self.run_latest(self._show_steps, "timeline")
 
     async def _show_steps(self) -> None:
         try:
@@ -721,15 +730,17 @@ class MessageDetail(Dialog[str]):
         self.query_one("#timeline", FittedText).fit(self._timeline)
 
     def buttons(self) -> ComposeResult:
-        for choice, text in self._choices().items():
+        self._shown_choices = self._choices()
+        for choice, text in self._shown_choices.items():
             yield Button(text, id=choice, compact=True)
         yield from super().buttons()
 
     def _choices(self) -> dict[str, str]:
-        return {command: _BUTTONS[words] for command, words in commands_of(self.message).items()}
+        found = commands_of(self.message, parked=self._parked())
+        return {command: _BUTTONS[words] for command, words in found.items()}
 
     def update(self, task: Task) -> None:
-        before = self._choices(), self.message.artifacts
+        before = self._shown_choices, self.message.artifacts
         self.message = task
         self.query_one("#detail", Static).update(detail_text(task))
         self._read()

@@ -240,6 +240,10 @@ class Launcher(Dialog[list[AgentSpec]]):
         self._usable, self._missing = split_installed(profiles, find)
         self._problems = problems
 
+    @property
+    def default_button(self) -> str:
+        return "open"
+
     def body(self) -> ComposeResult:
         width = max((len(p.display or p.name) for p in (*self._usable, *self._missing)), default=0) + 2
         choices = [Choice(p.name, profile_row(p, width), marked=p.name not in BUILT_IN) for p in self._usable]

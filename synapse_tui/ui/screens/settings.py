@@ -342,7 +342,7 @@ class SettingsScreen(Dialog[None]):
     # The files
 
     def show_news(self) -> None:
-        self.run_worker(self._look(), exclusive=True, group="survey", exit_on_error=False)
+        self.run_latest(self._look, "survey")
 
     async def _look(self) -> None:
         before = self._survey
