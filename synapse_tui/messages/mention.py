@@ -395,6 +395,7 @@ class Overlay(Generic[T]):
         return self._type_address(event.text, token) if plain else self._press_address(name)
 
     def choose(self, index: int) -> KeyUse:
+        self._problem = ""
         self._selected, self._chosen = index, True
         return KeyUse.USED if self.composing else self._accept()
 

@@ -109,8 +109,10 @@ def _title(view: MentionView, find: Find) -> list[Piece]:
         title = f"→ {view.target}"
         here = len(view.targets) == 1 and not view.problem
         about = _about(view.target, view.targets, find) if here else []
-    else:
+    elif view.completions and all(completion.targets for completion in view.completions):
         title = tr("→ which one?")
+    else:  # nobody has the address: what may be chosen is what to do
+        title = f"→ {view.address.removeprefix('@')}"
     if view.priority != DEFAULT_PRIORITY:
         note = tr("!5 interrupts") if view.priority == INTERRUPT_PRIORITY else tr(f"priority {view.priority}")
         title += f" · {note}"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from synapse_tui.core.addresses import Address, agent_id_for
 from synapse_tui.messages.mention import Intercepted, Mention, MentionInterceptor, MentionView, Pasted
 from synapse_tui.terminal.input import KeyEvent
+from synapse_tui.widgets.mention_overlay import draw_mention
 
 
 def agent(
@@ -425,6 +426,15 @@ class TestAbsent:
         assert re.search("no agent .* is running|has ended", view.problem)
         assert [len(choice.targets) for choice in view.completions] == [0, 1, 1, 0]
         assert (view.selected, view.target) == (-1, "")
+
+    def test_what_enter_does_once_it_is_chosen_by_a_click_is_said(self, keyboard):
+        keyboard.type("⏎")
+        assert keyboard.view.problem
+        title = "".join(piece.text for piece in draw_mention(keyboard.view, 64, 12).lines[0])
+        assert f"→ {keyboard.view.address.removeprefix('@')} " in title
+        keyboard.mentions.choose(3)
+        assert not keyboard.view.problem
+        assert keyboard.view.keeps
 
     def test_it_goes_here_if_chosen(self, keyboard):
         keyboard.type("↓⏎")
