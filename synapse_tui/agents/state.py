@@ -89,6 +89,12 @@ class Timeline:
             found = passage
         return found.at
 
+    @property
+    def ended_at(self) -> datetime | None:
+        """When the process ended last; None if it never has."""
+        ends = [passage.at for passage in self._passages if passage.state is AgentState.EXITED]
+        return ends[-1] if ends else None
+
     def worked_after(self, at: datetime) -> bool:
         """Whether the agent began to work, or to ask, after that time."""
         busy = (AgentState.PROCESSING, AgentState.WAITING)

@@ -447,7 +447,13 @@ class HistoryKeeper:
     ) -> None:
         await self._loading.wait()
         await self.before_delivery(session.agent_id)
-        found = await journal.waiting(session.context_id)
+        name = session.name.casefold()
+        namesakes = [
+            agent_id
+            for agent_id, agent in self._agents.items()
+            if agent is not session and agent.name.casefold() == name
+        ]
+        found = await journal.waiting(session.context_id, namesakes)
         asked = await journal.asked() if release else []
         journal.ready()
         if self._agents.get(session.agent_id) is not session:

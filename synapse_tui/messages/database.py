@@ -473,14 +473,34 @@ class Database:
         return lost
 
     def waiting(
-        self, key: AgentKey, but: str, called: str | None = None, *, command: str = "", earlier: str = ""
+        self,
+        key: AgentKey,
+        but: str,
+        called: str | None = None,
+        *,
+        command: str = "",
+        earlier: str = "",
+        namesakes: Collection[str] = (),
     ) -> list[Restored]:
-        """Take over the waiting messages of an agent's earlier sessions, in order."""
+        """Take over the waiting messages of an agent's earlier sessions, in order.
+
+        Args:
+            key: The agent.
+            but: The session that takes them over.
+            called: The agent's name, if it is known; what waits for it on another port is the agent's, too.
+            command: What opens the agent again.
+            earlier: The id that it had before it was restored on another port.
+            namesakes: Ids of other open agents of that name, whose messages stay theirs.
+        """
+        own: ColumnElement[bool] = col(TaskRow.agent_name).in_((key.agent_id, earlier))
+        if called:
+            alike = (func.lower(TaskRow.called) == called.lower(), col(TaskRow.agent_type) == key.agent_type)
+            own |= and_(*alike, col(TaskRow.agent_name).not_in(namesakes))
         with self._settling(self._opened()) as session:
             found = session.exec(
                 select(TaskRow).where(
                     TaskRow.project == key.project,
-                    col(TaskRow.agent_name).in_((key.agent_id, earlier)),
+                    own,
                     TaskRow.session != but,
                     col(TaskRow.finished_at).is_(None),
                 )

@@ -168,13 +168,22 @@ class History:
             raise self._error() from None
 
     async def waiting(
-        self, key: AgentKey, *, but: str, called: str | None = None, command: str = "", earlier: str = ""
+        self,
+        key: AgentKey,
+        *,
+        but: str,
+        called: str | None = None,
+        command: str = "",
+        earlier: str = "",
+        namesakes: Collection[str] = (),
     ) -> list[Restored]:
-        """Take over the waiting messages of an agent's earlier sessions, in order."""
+        """Take over the waiting messages of an agent's earlier sessions, in order; see `Database.waiting`."""
         try:
             await self.flush(self._busy + WRITE_TIMEOUT)  # includes the last session's notes
             return await self._in_thread(
-                lambda database: database.waiting(key, but, called, command=command, earlier=earlier)
+                lambda database: database.waiting(
+                    key, but, called, command=command, earlier=earlier, namesakes=namesakes
+                )
             )
         except Exception as error:
             raise self._failure(error, "read") from error
@@ -401,8 +410,13 @@ class AgentJournal(Journal):
     async def flush(self, seconds: float = WRITE_TIMEOUT) -> None:
         await self._history.flush(seconds)
 
-    async def waiting(self, context_id: str) -> list[Restored]:
-        """Take over waiting messages of earlier sessions; retries until it succeeds, blocking delivery."""
+    async def waiting(self, context_id: str, namesakes: Collection[str] = ()) -> list[Restored]:
+        """Take over waiting messages of earlier sessions; retries until it succeeds, blocking delivery.
+
+        Args:
+            context_id: The session that takes them over.
+            namesakes: Ids of other open agents of the same name.
+        """
         while True:
             try:
                 found = await self._history.waiting(
@@ -411,6 +425,7 @@ class AgentJournal(Journal):
                     called=self.called,
                     command=self.command,
                     earlier=self._earlier,
+                    namesakes=namesakes,
                 )
             except HistoryError as error:
                 log.warning("waiting messages not read: %s", error.message)

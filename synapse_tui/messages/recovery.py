@@ -64,10 +64,17 @@ def after_end(
     return DeliveryStatus(*held, (found.hold and found.reason) or since, found.hold)
 
 
-def kept_text(count: int, agents: int = 1) -> str:
-    """Say what happens to the undelivered messages of agents that end; empty if there are none."""
+def kept_text(count: int, agents: int = 1, *, host_ends: bool = False) -> str:
+    """Say what happens to the undelivered messages of agents that end; empty if there are none.
+
+    Those of a host that ends are held when it starts again, those of an agent go when it is opened again.
+    """
     if not count:
         return ""
+    if host_ends and count == 1:
+        return f"{count} message waits; it is kept, and can be released after the next start"
+    if host_ends:
+        return f"{count} messages wait; they are kept, and can be released after the next start"
     if count == 1:
         return f"{count} message waits; it is kept until the agent is opened again"
     if agents > 1:

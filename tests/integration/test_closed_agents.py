@@ -53,6 +53,27 @@ async def test_messages_are_kept_for_the_name_they_were_sent_to(tmp_path: Path) 
         assert told("2 held since the agent was closed; see its messages")
 
 
+async def test_what_waits_for_a_name_finds_an_agent_of_that_name_on_any_port(tmp_path: Path) -> None:
+    host = make_host(tmp_path)
+    async with running(host):
+        bob = await open_named(host, "Bob")
+        await until(lambda: bob.report.state is AgentState.READY)
+        bob.user_input(b"a draft")
+        await until(lambda: "a draft" in "\n".join(bob.terminal.display))
+        sent = bob.accept(MessageRequest("for bob", PEER))
+        await host.close(bob.agent_id)
+        other = await host.open(AgentSpec("dummy", name="other", port=bob.port), columns=80, lines=24)
+        free = bob.port + 3
+        again = await open_named(host, "bob", free)
+        assert again.port == free
+        await until(lambda: [task.id for task in again.outbox] == [sent.id], "its message")
+        assert other.control.every() == []
+        waiting = await host.history.unfinished()
+        assert {addressee.agent_id for addressee in waiting} == {again.agent_id}
+        eve = await open_named(host, "eve")
+        assert eve.control.every() == []
+
+
 async def test_an_agent_gets_the_last_port_of_its_name(tmp_path: Path) -> None:
     host = make_host(tmp_path)
     async with running(host):

@@ -227,6 +227,19 @@ async def test_the_fate_of_the_question_stays_in_the_title_until_the_answer():
         await until(lambda: "→ bob: held: you have a draft" in text_of(app))
 
 
+async def test_the_age_of_what_was_sent_counts_from_then_though_the_work_begins_later():
+    host = two_agents()
+    async with running(host) as (app, _pilot):
+        await asked(app, host)
+        began = host.now() - timedelta(seconds=40)  # the agent queued it itself
+        task = host.change(host.tasks[-1].id, delivery=DeliveryState.SUBMITTED, updated_at=began)
+        await until(lambda: "→ bob, sent 0:4" in text_of(app))
+        now = host.now()
+        host.change(task.id, state=TaskState.WORKING, updated_at=now, entered=now)
+        await until(lambda: app.messages._tasks[task.id].state is TaskState.WORKING)
+        assert "→ bob, sent 0:4" in text_of(app)
+
+
 @pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 14)])
 async def test_what_was_sent_stays_over_the_composer_until_the_answer_is_there(size):
     host = two_agents()

@@ -780,6 +780,45 @@ async def test_lately_says_each_thing_once() -> None:
         ]
 
 
+async def test_what_was_before_a_restart_is_past() -> None:
+    host = three_agents()
+    claude, codex, _gemini = host.agents.values()
+    async with running(host, size=(120, 40)) as (app, pilot):
+        host.clock = lambda: -30.0
+        host.message(
+            claude.agent_id,
+            "add the tests",
+            sender=codex.agent_id,
+            answer="The tests are there.",
+            minutes=0.6,
+            delivery=DeliveryState.DONE,
+            state=TaskState.COMPLETED,
+        )
+        claude.become(AgentState.READY)
+        await pilot.press(LEADER, "b")
+        await until(lambda: "The tests are there." in text_of(app))
+        for now, state in (
+            (-20.0, AgentState.EXITED),
+            (-19.0, AgentState.STARTING),
+            (-18.0, AgentState.READY),
+        ):
+            host.clock = lambda now=now: now  # type: ignore[misc]
+            claude.become(state)
+        await until(lambda: "has not been asked for anything since its restart" in text_of(app))
+        assert "The tests are there." not in text_of(app)
+        source = app.main.board.source
+        assert source is not None
+        assert [(each.who, each.text) for each in source.timeline_events()][:2] == [
+            ("claude", "started again"),
+            ("claude", "ended"),
+        ]
+        host.clock = lambda: -10.0
+        claude.become(AgentState.PROCESSING)
+        host.clock = lambda: -5.0
+        claude.become(AgentState.READY)
+        await until(lambda: "since its restart" not in text_of(app))
+
+
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_a_long_row_of_a_picture_ends_with_an_ellipsis(size: tuple[int, int]) -> None:
     host = three_agents()

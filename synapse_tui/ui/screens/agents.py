@@ -104,11 +104,11 @@ class AgentActions:
                 "no other agent needs you", still=lambda: not calling(self._main.agents, self._main.active)
             )
 
-    def waiting_text(self, *agent_ids: str) -> str:
+    def waiting_text(self, *agent_ids: str, host_ends: bool = False) -> str:
         """Describe what happens to the agents' undelivered messages if they end; empty if there are none."""
         found = (self._host.agents.get(agent_id) for agent_id in agent_ids)
         counts = [len(session.control.every()) for session in found if session is not None]
-        kept = kept_text(sum(counts), sum(map(bool, counts)))
+        kept = kept_text(sum(counts), sum(map(bool, counts)), host_ends=host_ends)
         return tr(f"{kept}.") if kept else ""
 
     def drafts_text(self, *agent_ids: str) -> str:

@@ -183,7 +183,7 @@ class ApplicationActions:
         return [agent for agent in self._app.main.agents if agent.exit is None and not agent.external]
 
     def _waiting(self) -> str:
-        return "" if self._app.is_demo else self._agents.waiting_text(*self._host.agents)
+        return "" if self._app.is_demo else self._agents.waiting_text(*self._host.agents, host_ends=True)
 
     def _stopping(self) -> str:
         live = self._live()

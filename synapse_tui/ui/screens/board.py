@@ -42,6 +42,7 @@ SAME_SECONDS = 3.0  # between an agent's passage and the change of its message t
 CALLING = (AgentState.WAITING, AgentState.ERROR)
 NEVER_ASKED = tr("has not been asked for anything yet")
 NOT_SINCE_RESUMED = tr("has not been asked for anything since it resumed")
+NOT_SINCE_RESTARTED = tr("has not been asked for anything since its restart")
 
 
 class BoardActions:
@@ -108,8 +109,8 @@ class BoardActions:
                 answer=_answer_line(session),
                 task=_task_line(session, self._app.labels()),
             )
-            if not what and agent.state is AgentState.READY and not _has_worked(session):
-                what = NOT_SINCE_RESUMED if session.spec.resume else NEVER_ASKED
+            if not what and agent.state is AgentState.READY:
+                what = _not_asked(session)
         return BoardRow(
             agent,
             state,
@@ -239,7 +240,7 @@ def _is_of(task: Task, passage: Passage) -> bool:
 
 
 def _turning_points(passages: Sequence[Passage]) -> list[Passage]:
-    """Return the passages with which the agent began to ask, was done, failed or ended.
+    """Return the passages with which the agent began to ask, was done, failed, ended or was started again.
 
     An agent may say that it asks before it has drawn what.
     """
@@ -252,7 +253,8 @@ def _turning_points(passages: Sequence[Passage]) -> list[Passage]:
     found += [
         passage
         for before, passage in pairwise(first)
-        if passage.state is AgentState.READY and before.state in (AgentState.PROCESSING, *CALLING)
+        if (passage.state, before.state) == (AgentState.STARTING, AgentState.EXITED)
+        or (passage.state is AgentState.READY and before.state in (AgentState.PROCESSING, *CALLING))
     ]
     return sorted(found, key=lambda passage: passage.at)
 
@@ -268,14 +270,21 @@ def _answer_line(session: AgentSession) -> str:
     last = max(
         (*newest, *answered(session.tasks.unfinished())), key=lambda task: task.entered_at, default=None
     )
-    if last is None or session.timeline.worked_after(last.entered_at):
+    ended = session.timeline.ended_at
+    past = ended is not None and last is not None and ended > last.entered_at
+    if last is None or past or session.timeline.worked_after(last.entered_at):
         return ""
     return "".join(text for text, _style in markdown_line(answer_words(last), "", "")).strip()
 
 
-def _has_worked(session: AgentSession) -> bool:
-    worked = any(passage.state is AgentState.PROCESSING for passage in session.timeline.passages)
-    return worked or len(session.tasks) > 0
+def _not_asked(session: AgentSession) -> str:
+    """Say that the agent has not worked since it began, or nothing if it has."""
+    ended = session.timeline.ended_at
+    if ended is not None:
+        return "" if session.timeline.worked_after(ended) else NOT_SINCE_RESTARTED
+    if len(session.tasks) or any(each.state is AgentState.PROCESSING for each in session.timeline.passages):
+        return ""
+    return NOT_SINCE_RESUMED if session.spec.resume else NEVER_ASKED
 
 
 def _task_line(session: AgentSession, labels: dict[str, str]) -> str:
@@ -309,7 +318,8 @@ def _message(task: Task, labels: dict[str, str], now: datetime) -> TimelineEvent
 def _passage(passage: Passage, who: str, now: datetime) -> TimelineEvent:
     mark = state_mark(passage.state)
     about = in_words(subject(one_line(passage.report.detail))) if passage.state in CALLING else ""
-    text = f"{mark.word}: {about}" if about else mark.word
+    word = tr("started again") if passage.state is AgentState.STARTING else mark.word
+    text = f"{word}: {about}" if about else word
     return TimelineEvent(_age(passage.at, now), mark.glyph, mark.colour, who, text)
 
 

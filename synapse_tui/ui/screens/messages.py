@@ -91,6 +91,7 @@ class MessageActions:
         # what agents are called that were renamed since this began, by their ids and what they were called
         self._renamed: dict[tuple[str, str], str] = {}
         self._drafts: list[Draft] = []  # unsent drafts, the most recent last
+        self._given: dict[str, datetime] = {}  # when tasks that were written in panes were given, by id
         self._kept: list[tuple[str, Draft]] = []  # pane, and the draft to send once its receiver runs
         self._known: dict[str, Address] = {}  # agents of the project, running or closed, by id
         # pane in focus and agent that the user wrote to, the most recent last
@@ -320,13 +321,24 @@ class MessageActions:
         wanted = {receipt.task_id for each in self._sent.values() for receipt in each if receipt.task_id}
         found = ((task_id, self._host.task(task_id) or self._tasks.get(task_id)) for task_id in wanted)
         self._tasks = {task_id: task for task_id, task in found if task is not None}
+        self._given = {task_id: at for task_id, at in self._given.items() if task_id in self._tasks}
+        for task in self._tasks.values():
+            self._note_given(task)
         self._show_delivery(agent_id)
+
+    def _note_given(self, task: Task) -> None:
+        """Remember when a message was given to its agent; while it is typed, when that began."""
+        if task.delivery not in _GIVEN:
+            self._given.pop(task.id, None)
+        elif task.id not in self._given:
+            self._given[task.id] = task.entered_at if task.state is TaskState.WORKING else task.updated_at
 
     def task_changed(self, task: Task) -> None:
         self._questions.drop_needless()
         self._follow_notice(task)
         if task.id in self._tasks:
             self._tasks[task.id] = task
+            self._note_given(task)
             for agent_id, receipts in self._sent.items():
                 if any(receipt.task_id == task.id for receipt in receipts):
                     self._show_delivery(agent_id)
@@ -334,7 +346,7 @@ class MessageActions:
     def _show_delivery(self, agent_id: str) -> None:
         sent = self.sent_from(agent_id)
         ago = self._main.sidebar.clock() - self._main.now().timestamp()
-        self._main.show_delivery(agent_id, waiting(delivery_of(sent), sent, ago))
+        self._main.show_delivery(agent_id, waiting(delivery_of(sent), sent, self._given, ago))
 
     def sent_from(self, agent_id: str) -> list[MessageProgress]:
         """Return the progress of the last message sent from a pane, per receiver; empty if there is none."""
@@ -624,24 +636,28 @@ def _is_written(task: Task) -> bool:
 _GIVEN = (DeliveryState.TYPING, DeliveryState.SUBMITTING, DeliveryState.SUBMITTED)
 
 
-def waiting(delivery: LastMessage, sent: Sequence[MessageProgress], offset: float) -> LastMessage:
-    """Add what a pane shows of a message until its answer is there; `offset` leads to the screen's clock."""
+def waiting(
+    delivery: LastMessage, sent: Sequence[MessageProgress], given_at: Mapping[str, datetime], offset: float
+) -> LastMessage:
+    """Add what a pane shows of a message until its answer is there.
+
+    Args:
+        delivery: What its title shows.
+        sent: The message's progress with each receiver.
+        given_at: When each task was given to its agent, by id.
+        offset: Seconds from those times to the screen's clock.
+    """
     tasks = [progress.task for progress in sent if progress.task is not None]
     if not tasks or delivery.settled or all(task.state.final for task in tasks):
         return delivery
     names = name_list(progress.name for progress in sent)
-    given = all(task.delivery in _GIVEN and task.state is not TaskState.INPUT_REQUIRED for task in tasks)
+    given = all(task.id in given_at and task.state is not TaskState.INPUT_REQUIRED for task in tasks)
     return replace(
         delivery,
         message=f"@{names} {one_line(tasks[0].text)}",
         receiver=names,
-        sent=max(map(_given_at, tasks)).timestamp() + offset if given else None,
+        sent=max(given_at[task.id] for task in tasks).timestamp() + offset if given else None,
     )
-
-
-def _given_at(task: Task) -> datetime:
-    """When it was given to the agent; while it is typed, when that began."""
-    return task.entered_at if task.state is TaskState.WORKING else task.updated_at
 
 
 def progress_rows(sent: Sequence[MessageProgress], width: int, now: datetime) -> Iterator[Row]:
