@@ -99,8 +99,8 @@ FACTS = (
     *(
         *(f"wants to {verb} {{0}}" for verb in ("run", "reach", "edit", "read", "use")),
         "1 message waits; it is kept until the agent is opened again.",
-        "{0} message waits; it is kept, and can be released after the next start.",
-        "{0} messages wait; they are kept, and can be released after the next start.",
+        "{0} message waits; it is kept for the next start.",
+        "{0} messages wait; they are kept for the next start.",
         *(
             f"{{0}} messages wait; they are kept until {whose} opened again."
             for whose in ("the agent is", "their agents are")

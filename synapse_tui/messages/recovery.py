@@ -67,14 +67,14 @@ def after_end(
 def kept_text(count: int, agents: int = 1, *, host_ends: bool = False) -> str:
     """Say what happens to the undelivered messages of agents that end; empty if there are none.
 
-    Those of a host that ends are held when it starts again, those of an agent go when it is opened again.
+    Those of a host that ends may be held when it starts again, those of an agent wait for it alone.
     """
     if not count:
         return ""
     if host_ends and count == 1:
-        return f"{count} message waits; it is kept, and can be released after the next start"
+        return f"{count} message waits; it is kept for the next start"
     if host_ends:
-        return f"{count} messages wait; they are kept, and can be released after the next start"
+        return f"{count} messages wait; they are kept for the next start"
     if count == 1:
         return f"{count} message waits; it is kept until the agent is opened again"
     if agents > 1:

@@ -531,12 +531,12 @@ async def test_closing_and_quitting_tell_of_messages_that_wait():
     host.agents[CODEX].outbox.waiting += ["one", "two"]
     async with running(host) as (app, pilot):
         await pilot.press(LEADER, "q")
-        waits = "2 messages wait; they are kept, and can be released after the next start."
+        waits = "2 messages wait; they are kept for the next start."
         assert waits in " ".join(text_of(app).replace("▌", " ").split())
         await pilot.press("escape")
         host.agents[CLAUDE].outbox.waiting.append("three")
         await pilot.press(LEADER, "q")
-        assert "3 messages wait; they are kept, and can be" in text_of(app)
+        assert "3 messages wait; they are kept for" in text_of(app)
         await pilot.press("escape")
         app.perform("close_agent", CODEX)
         await until(lambda: "2 messages wait; they are kept until the agent" in text_of(app))
