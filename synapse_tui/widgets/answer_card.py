@@ -149,16 +149,23 @@ class AnswerCard(PaneOverlay):
         self._keys: Sequence[Hint] = ()
         self._age = 0.0
         self._room = Size(0, 0)
-        self._seen: tuple[object, frozenset[str]] | None = None  # the pane's shape, and words of its rows
+        self._folded: set[tuple[str, str]] = set()  # messages and answers that were folded under others
+        # the pane's shape, the rows of its draft, and the words of its rows
+        self._seen: tuple[object, int, frozenset[str]] | None = None
         self._wrote = False  # whether the agent wrote while the card was hidden, as around a dialog
 
     def show(self, view: AnswerView | None, keys: Sequence[Hint], age: float) -> None:
-        if (
-            view is None
-            or self.view is None
-            or (view.task_id, view.text) != (self.view.task_id, self.view.text)
-        ):
+        before = self.view
+        if view is None:
+            self._folded.clear()
             self.folded, self._seen, self._wrote = False, None, False
+        elif before is None or (view.task_id, view.text) != (before.task_id, before.text):
+            if before is not None and self.folded:
+                self._folded.add((before.task_id, before.text))
+            # What was written over a card that is let go lies over those under it, too.
+            older = before is not None and view.since < before.since and self.folded
+            self.folded = older or (view.task_id, view.text) in self._folded
+            self._seen, self._wrote = None, False
         self.view, self._keys, self._age = view, keys, age
         self.place(self._room)
 
@@ -175,20 +182,22 @@ class AnswerCard(PaneOverlay):
                 rows = [[replace(piece, target=OPENS, tip=tip) for piece in row] for row in rows]
         self.lay(rows, width, Offset(0, room.height - len(rows)))
 
-    def over(self, rows: Sequence[str], shape: object, *, writes: bool) -> None:
+    def over(self, rows: Sequence[str], shape: object, draft: int, *, writes: bool) -> None:
         """Note the rows of the screen; fold if the agent, which writes, has put words under the card.
 
-        What only moves there, or counts, is not new. With another shape of the pane or of the draft all rows
-        may be drawn anew.
+        What only moves there, or counts, is not new. With another shape of the pane, or other rows of the
+        draft while the card is in view, all rows may be drawn anew.
         """
         if not self.display:
             self._wrote = self._wrote or writes
             return
-        writes, self._wrote = writes or self._wrote, False
+        wrote, self._wrote = self._wrote, False
         words = [_NO_LETTERS.sub("", row) for row in rows]
-        before, self._seen = self._seen, (shape, frozenset(words))
+        before, self._seen = self._seen, (shape, draft, frozenset(words))
+        if before is None or before[0] != shape or not (wrote or (writes and before[1] == draft)):
+            return
         under = words[max(0, self._room.height - len(self.lines())) : self._room.height]
-        if writes and before is not None and before[0] == shape and any(set(under) - before[1] - {""}):
+        if any(set(under) - before[2] - {""}):
             self.folded = True
             self.place(self._room)
 

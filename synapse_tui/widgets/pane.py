@@ -361,9 +361,9 @@ class Pane(FaultTolerant, Widget, can_focus=False):
         self.answer = answer
         if answer is not None and self.delivery is not None and self.delivery.settled:
             self.delivery = None  # the answer says it
-        free = self.agent is not None and self.agent.exit is None and not self.agent.asks
+        runs = self.agent is not None and self.agent.exit is None
         if isinstance(self.view, TerminalView):
-            self.view.show_answer(answer if free else None, keys, age)
+            self.view.show_answer(answer if runs else None, keys, age)
             self._title.answer = answer if not self.view.answer.display else None
 
     def watch_scrolled(self, scrolled: str) -> None:

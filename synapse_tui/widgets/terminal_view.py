@@ -502,7 +502,8 @@ class TerminalView(Widget, can_focus=True):
         terminal = self.session.terminal
         self.answer.over(
             [terminal.line(y).text for y in range(terminal.lines)],
-            (tuple(self.size), terminal.columns, terminal.lines, self.session.reading().rows),
+            (tuple(self.size), terminal.columns, terminal.lines),
+            self.session.reading().rows,
             writes=self.session.report.state in (AgentState.PROCESSING, AgentState.WAITING),
         )
 
@@ -521,7 +522,7 @@ class TerminalView(Widget, can_focus=True):
         if self.scroll_mode is not None or self.viewport.offset or self.mention.drawn is not None:
             return 0
         reading = self.session.reading()
-        if reading.dialog is not None:
+        if reading.dialog is not None or self.session.report.state is AgentState.WAITING:
             return 0
         row = reading.box.first if reading.box is not None else self.session.terminal.cursor.y
         return min(row, self.size.height)

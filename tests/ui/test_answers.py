@@ -146,7 +146,7 @@ async def test_a_card_folds_once_the_agent_writes_beneath_it():
         await until(lambda: view.answer.size.height > 2)
         under = view.answer.region.y - view.region.y + 1
         alice.feed(f"\x1b7\x1b[{under + 1};1H◐ drawn anew at rest 9 s\x1b8")
-        await until(lambda: view.answer._seen is not None and "drawnanewatrests" in view.answer._seen[1])
+        await until(lambda: view.answer._seen is not None and "drawnanewatrests" in view.answer._seen[2])
         assert not view.answer.folded
         alice.become(AgentState.PROCESSING)
         alice.feed("typed")
@@ -186,11 +186,32 @@ async def test_a_card_folds_if_the_agent_wrote_around_a_dialog_that_hid_it(monke
             alice.become(AgentState.WAITING)
             alice.feed("asks")
             await until(lambda: not view.answer.display)
+            app.answers.look()  # as it does twice a second
+            assert not view.answer.display
         alice.become(AgentState.READY)
         alice.feed(f"\x1b7\x1b[{under};1H● It is removed.\x1b8")
         await until(lambda: view.answer.display)
         assert "It is removed." in text_of(app)
         assert view.answer.folded
+
+
+async def test_the_card_under_a_folded_one_that_is_let_go_is_folded_too():
+    host = two_agents()
+    async with running(host) as (app, pilot):
+        await answered(app, host, "the first")
+        await answered(app, host, "the second")
+        view = pane_of(app, ALICE).view
+        assert isinstance(view, TerminalView)
+        await until(lambda: "the second" in text_of(app) and view.answer.size.height > 2)
+        host.agents[ALICE].become(AgentState.PROCESSING)
+        await until(lambda: view.answer._seen is not None)
+        under = view.answer.region.y - view.region.y + 2
+        host.agents[ALICE].feed(f"\x1b7\x1b[{under};1H● Newer words.\x1b8")
+        await until(lambda: view.answer.folded)
+        await pilot.press(LEADER, "escape")
+        await until(lambda: "the first" in text_of(app) and "the second" not in text_of(app))
+        assert view.answer.folded
+        assert "Newer words." in text_of(app)
 
 
 async def test_another_answer_is_shown_whole_again():
