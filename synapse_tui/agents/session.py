@@ -438,6 +438,7 @@ class AgentSession:
         )
 
     async def _end(self) -> None:
+        self.turns.on_ending()
         self._progress.stop()
         await self.delivery.stop()
         await self._pace.stop()

@@ -432,6 +432,10 @@ class TurnTracker:
     def on_resize(self) -> None:
         self._conclusion.forget()  # rows stand elsewhere at once, before the agent draws itself anew
 
+    def on_ending(self) -> None:
+        """Note that the process is ended: what it draws as it goes is no answer."""
+        self._conclusion.forget()
+
     def drawn_anew(self) -> None:
         for answer in self._collectors:
             answer.drawn_anew()

@@ -110,6 +110,16 @@ async def test_a_long_paste_arrives_in_a_pane_that_wraps_its_placeholder(tmp_pat
         assert "Pasted" not in done.artifacts[0].text
 
 
+async def test_what_an_agent_draws_as_it_is_ended_is_no_answer(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        done = await rig.done(rig.send("hello there"))
+        await rig.session.restart()
+        await rig.ready()
+        after = rig.session.tasks.get(done.id)
+        assert after.artifacts == done.artifacts
+        assert after.updated_at == done.updated_at
+
+
 async def test_a_swallowed_enter_is_repeated(tmp_path):
     async with open_rig(tmp_path, "--swallow-enter", "1") as rig:
         await rig.done(rig.send("twice if need be"))
