@@ -167,27 +167,6 @@ class History:
             self._trouble(HistoryError(text, self._hint))
             raise self._error() from None
 
-    async def waiting(
-        self,
-        key: AgentKey,
-        *,
-        but: str,
-        called: str | None = None,
-        command: str = "",
-        earlier: str = "",
-        namesakes: Collection[str] = (),
-    ) -> list[Restored]:
-        """Take over the waiting messages of an agent's earlier sessions, in order; see `Database.waiting`."""
-        try:
-            await self.flush(self._busy + WRITE_TIMEOUT)  # includes the last session's notes
-            return await self._in_thread(
-                lambda database: database.waiting(
-                    key, but, called, command=command, earlier=earlier, namesakes=namesakes
-                )
-            )
-        except Exception as error:
-            raise self._failure(error, "read") from error
-
     async def leave(self, key: AgentKey, *, closed: Callable[[], bool]) -> None:
         try:
             await self.flush()
@@ -216,10 +195,13 @@ class History:
     async def changes(self, task_id: str) -> list[Change]:
         return await self.read(lambda database: database.changes(task_id))
 
-    async def read(self, work: Callable[[Database], Result]) -> Result:
-        """Query the database after all pending notes are written."""
+    async def read(self, work: Callable[[Database], Result], *, until_free: bool = False) -> Result:
+        """Query the database after all pending notes are written.
+
+        With `until_free`, wait for that as long as another process may hold the database.
+        """
         try:
-            await self.flush()
+            await self.flush(WRITE_TIMEOUT + (self._busy if until_free else 0.0))
             return await self._in_thread(work)
         except Exception as error:
             raise self._failure(error, "read") from error
@@ -419,13 +401,16 @@ class AgentJournal(Journal):
         """
         while True:
             try:
-                found = await self._history.waiting(
-                    self._key,
-                    but=context_id,
-                    called=self.called,
-                    command=self.command,
-                    earlier=self._earlier,
-                    namesakes=namesakes,
+                found = await self._history.read(
+                    lambda database: database.waiting(
+                        self._key,
+                        context_id,
+                        self.called,
+                        command=self.command,
+                        earlier=self._earlier,
+                        namesakes=namesakes,
+                    ),
+                    until_free=True,
                 )
             except HistoryError as error:
                 log.warning("waiting messages not read: %s", error.message)

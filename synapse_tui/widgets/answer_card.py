@@ -145,7 +145,6 @@ class AnswerCard(PaneOverlay):
         super().__init__()
         self.view: AnswerView | None = None
         self.folded = False
-        self._of = "", ""  # message and answer that were shown last
         self._keys: Sequence[Hint] = ()
         self._age = 0.0
         self._room = Size(0, 0)

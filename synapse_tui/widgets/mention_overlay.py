@@ -111,7 +111,7 @@ def _title(view: MentionView, find: Find) -> list[Piece]:
         about = _about(view.target, view.targets, find) if here else []
     elif view.completions and all(completion.targets for completion in view.completions):
         title = tr("→ which one?")
-    else:  # nobody has the address: what may be chosen is what to do
+    else:  # no agent has the address: the choices are what to do
         title = f"→ {view.address.removeprefix('@')}"
     if view.priority != DEFAULT_PRIORITY:
         note = tr("!5 interrupts") if view.priority == INTERRUPT_PRIORITY else tr(f"priority {view.priority}")

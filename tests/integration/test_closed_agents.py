@@ -19,6 +19,15 @@ async def open_named(host: Host, name: str, port: int = 0) -> AgentSession:
     return await host.open(AgentSpec("dummy", name=name, port=port), columns=80, lines=24)
 
 
+async def open_with_draft(host: Host, name: str) -> AgentSession:
+    """Open an agent for which messages wait."""
+    agent = await open_named(host, name)
+    await until(lambda: agent.report.state is AgentState.READY)
+    agent.user_input(b"a draft")
+    await until(lambda: "a draft" in "\n".join(agent.terminal.display))
+    return agent
+
+
 def hear(host: Host) -> Callable[[str], bool]:
     heard: list[Event] = []
     host.events.subscribe(heard.append)
@@ -29,10 +38,7 @@ async def test_messages_are_kept_for_the_name_they_were_sent_to(tmp_path: Path) 
     host = make_host(tmp_path)
     told = hear(host)
     async with running(host):
-        ign = await open_named(host, "ign")
-        await until(lambda: ign.report.state is AgentState.READY)
-        ign.user_input(b"a draft")
-        await until(lambda: "a draft" in "\n".join(ign.terminal.display))
+        ign = await open_with_draft(host, "ign")
         sent = [ign.accept(MessageRequest(text, PEER)) for text in ("first", "second")]
         host.rename(ign.agent_id, "Ignaz")
         await host.close(ign.agent_id)
@@ -56,13 +62,10 @@ async def test_messages_are_kept_for_the_name_they_were_sent_to(tmp_path: Path) 
 async def test_what_waits_for_a_name_finds_an_agent_of_that_name_on_any_port(tmp_path: Path) -> None:
     host = make_host(tmp_path)
     async with running(host):
-        bob = await open_named(host, "Bob")
-        await until(lambda: bob.report.state is AgentState.READY)
-        bob.user_input(b"a draft")
-        await until(lambda: "a draft" in "\n".join(bob.terminal.display))
+        bob = await open_with_draft(host, "Bob")
         sent = bob.accept(MessageRequest("for bob", PEER))
         await host.close(bob.agent_id)
-        other = await host.open(AgentSpec("dummy", name="other", port=bob.port), columns=80, lines=24)
+        other = await open_named(host, "other", bob.port)
         free = bob.port + 3
         again = await open_named(host, "bob", free)
         assert again.port == free

@@ -76,10 +76,10 @@ async def test_a_machine_takes_up_its_own_messages_only(
     one, two = locations
     await leave(one, "for the agent of one")
     async with host(two, "2:2") as (history, key):
-        assert await history.waiting(key, but="second") == []
+        assert await history.read(lambda database: database.waiting(key, "second")) == []
         assert await history.unfinished(key.project) == {}
     async with host(one, "3:3") as (history, key):
-        found = await history.waiting(key, but="second")
+        found = await history.read(lambda database: database.waiting(key, "second"))
     assert [each.task.text for each in found] == ["for the agent of one"]
 
 

@@ -125,7 +125,7 @@ async def test_a_host_that_was_killed_leaves_it_to_the_next(path: Path) -> None:
     async with opened(path, owner="2:2") as (history, _):
         assert await history.forget(KEY.project, later()) == 2
         assert kept(path) == ["waits"]
-        [found] = await history.waiting(KEY, but="new")
+        [found] = await history.read(lambda database: database.waiting(KEY, "new"))
         assert (found.task.id, found.task.delivery) == (waits, DeliveryState.HELD)
 
 
