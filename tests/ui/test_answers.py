@@ -318,6 +318,21 @@ async def test_take_puts_the_answer_into_the_draft_and_does_not_send_it():
         await until(lambda: "answers you" not in text_of(app))
 
 
+async def test_take_on_the_board_goes_to_the_pane_of_the_chosen_agent():
+    host = two_agents()
+    async with running(host) as (app, pilot):
+        await answered(app, host)
+        await pilot.press(LEADER, "b")
+        await until(lambda: app.main.board_shown and "◆1" in text_of(app))
+        if app.main.active != ALICE:
+            await pilot.press("down")
+        assert app.main.active == ALICE
+        await pilot.press(LEADER, "y")
+        await until(lambda: not app.main.board_shown)
+        assert ANSWER.encode() in bytes(host.agents[ALICE].typed)
+        assert app.main.active == ALICE
+
+
 async def test_take_appends_to_a_draft_and_never_presses_enter_without_bracketed_paste():
     host = two_agents()
     async with running(host) as (app, pilot):

@@ -151,7 +151,7 @@ class Answers:
     def action_take_answer(self, agent_id: str = "") -> None:
         """Put the answer into the composer of the agent in whose pane was asked, for the user to send."""
         agent_id = agent_id or self._main.active
-        card = self._top(agent_id) if not self._main.board_shown else None
+        card = self._top(agent_id)
         session, pane = self._host.agents.get(agent_id), self._main.deck.pane(agent_id)
         if card is None or session is None or pane is None or not isinstance(pane.view, TerminalView):
             self._app.notice("no answer to take here")
