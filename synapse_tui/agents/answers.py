@@ -674,6 +674,10 @@ class AnswerCollector:
     def echoed(self) -> bool:
         return self._read(())[1]
 
+    def followed(self, prompts: Sequence[str]) -> bool:
+        """Whether one of the later prompts is shown below the answer."""
+        return bool(prompts) and self._read(prompts)[0] != self._read(())[0]
+
     def finish(
         self, prompts: Sequence[str] = (), steered_by: Sequence[str] = (), *, exited: bool = False
     ) -> Artifact:

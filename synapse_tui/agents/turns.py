@@ -477,8 +477,12 @@ class TurnTracker:
     def on_prompt(self, text: str) -> None:
         self._conclusion.forget()
         self.newest = "" if text else self.newest
-        if self.current is not None and text:
-            self.current.prompts.append(text)
+        if self.current is None or not text:
+            return
+        waiting = next((turn for turn in self._turns if turn.waits), None)
+        (waiting or self.current).prompts.append(text)
+        if waiting is None and self._works_since is not None:
+            self._over_before = False
 
     def on_user_stop(self, *, dialog: bool = False) -> None:
         """Note that the user pressed a key that interrupts; into a dialog, it may only cancel that."""
@@ -495,7 +499,7 @@ class TurnTracker:
     def stopping(self, reason: str, follows: str = "") -> None:
         """Note that the turn is about to be interrupted; its task is canceled when it ends."""
         self._over_before = False
-        if self.current is not None:
+        if self.current is not None and not self.current.waits:
             self.current.stop_reason = reason
             self.current.makes_way = self.current.task_id == follows
 
@@ -542,18 +546,25 @@ class TurnTracker:
         return remaining
 
     def _check_queue(self, report: StateReport) -> None:
-        waiting = next((turn for turn in self._turns if turn.waits), None)
-        if waiting is None or self.current is None or not self._over_before:
+        """Go on as the agent does, which works on what waited in its queue once it shows that."""
+        turn, behind = self.current, self._behind
+        if turn is None or not self._over_before:
             return
         ready = report.state is AgentState.READY
-        if not ready and not waiting.answer.echoed():
-            return
-        if waiting is self._behind:
-            if ready:
-                return  # the turn before it ends normally
-            self._ready(self.current)
+        if turn.waits:
+            if not (ready or turn.answer.echoed()):
+                return
+            self._promote(turn)
+        elif ready:
+            return  # it ends normally
+        elif behind is not None and behind.waits and behind.answer.echoed():
+            self._ready(turn)
+            self._promote(behind)
+        elif turn.answer.followed([prompt for prompt in turn.prompts if not behind or prompt != behind.text]):
+            self._ready(turn)
+            self._over_before = False  # what waits does so for the end of the user's own turn
         else:
-            self._promote(waiting)
+            return
         self.on_report(report)
 
     def _promote(self, turn: Turn) -> None:
@@ -572,7 +583,7 @@ class TurnTracker:
         if self.current is None or over is None:
             return
         if not self.current.steers:
-            self._promote(self.current)
+            self._over_before = True  # it waits until the agent rests, or shows it
         elif self.current.task_id == over.task_id:
             self.current = None  # the whole text belongs to the turn before it
         else:

@@ -125,6 +125,58 @@ async def test_what_an_interrupt_gives_back_unread_is_sent_again_once(tmp_path):
         assert turns == ["%%hang:60%% first", "stop that", "and this"]
 
 
+async def prompt(rig: Rig, text: str) -> None:
+    """Write something at the keyboard that is no message."""
+    rig.type(text)
+    await rig.draft(text)
+    rig.type("\r")
+    await rig.draft("")
+
+
+async def test_an_interrupt_of_what_the_user_asked_is_none_of_what_is_queued_behind_it(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        await rig.state(AgentState.READY)
+        await prompt(rig, "%%hang:60%% mine")
+        await rig.state(AgentState.PROCESSING)
+        queued = await into_turn(rig)
+        assert (await rig.session.interrupt()).stopped
+        answered = await rig.done(rig.session.tasks.get(queued))
+        assert answered.state is TaskState.COMPLETED
+        assert answered.artifacts[0].text.startswith("synapse-claude-8100 says: and this")
+
+
+@pytest.mark.parametrize("before", ["", "%%slow:1%% mine first"])
+async def test_a_turn_is_over_when_what_the_user_queued_behind_it_begins(tmp_path, before):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        if before:
+            await rig.state(AgentState.READY)
+            await prompt(rig, before)
+            await rig.state(AgentState.PROCESSING)
+            task = rig.session.tasks.get(await into_turn(rig, "first"))
+        else:
+            task = rig.send("%%slow:1%% first")
+            await rig.state(AgentState.PROCESSING)
+        await prompt(rig, "%%hang:60%% mine")
+        answered = await rig.done(task)
+        assert answered.state is TaskState.COMPLETED
+        assert rig.session.report.state is AgentState.PROCESSING
+        assert "first" in answered.artifacts[0].text or answered.artifacts[0].text.endswith("END-OF-SLOW")
+        assert "mine" not in answered.artifacts[0].text
+
+
+async def test_a_message_behind_what_the_user_queued_has_its_own_turn(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        first = rig.send("%%slow:1%% first")
+        await rig.state(AgentState.PROCESSING)
+        await prompt(rig, "%%slow:2%% mine")
+        last = await into_turn(rig)
+        await rig.done(first)
+        assert rig.session.tasks.get(last).state is TaskState.SUBMITTED
+        assert rig.session.turns.queues(last)
+        answered = await rig.done(rig.session.tasks.get(last))
+        assert answered.artifacts[0].text.startswith("synapse-claude-8100 says: and this")
+
+
 async def test_a_message_in_the_agents_queue_cannot_be_canceled(tmp_path):
     async with open_rig(tmp_path, *QUICK) as rig:
         rig.send("%%slow:2%% first")
