@@ -187,7 +187,7 @@ class Task:
     def entered_at(self) -> datetime:
         """When it came into its state, whatever else has changed since.
 
-        What waits does since it came, or since it was held until a person releases it.
+        What waits does since it came, or since a person held or released it.
         """
         return self.entered or (self.created_at if self.delivery.waits else self.updated_at)
 

@@ -10,7 +10,8 @@ import logging
 import os
 import secrets
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -233,6 +234,8 @@ class SessionFactory:
 
 RECENT = 200
 """Finished tasks of each agent among the recent ones."""
+RECENT_CLOSED = 50
+"""The same of an agent that was closed."""
 
 
 class _Closed(NamedTuple):
@@ -240,6 +243,13 @@ class _Closed(NamedTuple):
 
     agent: SavedAgent
     past: Past
+
+
+class _Ended(NamedTuple):
+    """What a closed agent was asked, the last first."""
+
+    name: str
+    tasks: Sequence[Task]
 
 
 class Host:
@@ -276,6 +286,7 @@ class Host:
         self._environ = dict(environ)
         self._agents: dict[str, AgentSession] = {}
         self._closed: deque[_Closed] = deque(maxlen=REOPENED)
+        self._ended: dict[str, _Ended] = {}  # of agents that were closed, by their ids
         self._closes: dict[str, asyncio.Event] = {}  # under way, by the agent's id
         self._placing = asyncio.Lock()
         registry = Registry(paths.registry)
@@ -401,18 +412,23 @@ class Host:
 
     @property
     def tasks(self) -> Sequence[Task]:
-        """Unfinished and recent tasks of all agents, oldest first."""
+        """Unfinished and recent tasks of all agents, also finished ones of closed agents, oldest first."""
         every = list(self.externals.tasks)
         for agent in self._agents.values():
             every += (*agent.tasks.unfinished(), *itertools.islice(agent.tasks.finished(), RECENT))
+        every += self._of_closed(known={task.id for task in every})
         return sorted((task for task in every if not task.outgoing), key=lambda task: task.created_at)
+
+    def _of_closed(self, known: AbstractSet[str] = frozenset()) -> Iterator[Task]:
+        return (task for ended in self._ended.values() for task in ended.tasks if task.id not in known)
 
     def task(self, task_id: str) -> Task | None:
         """Return a task of any agent by its id; None if it is only in the history."""
         for agent in self._agents.values():
             if task_id in agent.tasks:
                 return agent.tasks.get(task_id)
-        return next((task for task in self.externals.tasks if task.id == task_id), None)
+        others = itertools.chain(self.externals.tasks, self._of_closed())
+        return next((task for task in others if task.id == task_id), None)
 
     # -- lifecycle -------------------------------------------------------------
 
@@ -639,6 +655,8 @@ class Host:
 
     def _add(self, session: AgentSession, sockets: LoopbackSockets, *, adopted: bool = False) -> None:
         self._agents[session.agent_id] = session
+        if (ended := self._ended.get(session.agent_id)) is not None and ended.name != session.name:
+            del self._ended[session.agent_id]  # of another agent that had this port
         self._share_memory()
         self.history.restore(session, release=session.spec.restore or adopted, adopted=adopted)
         # Whoever sees the agent on the screen can find it; its status says until when callers have to wait.
@@ -844,6 +862,9 @@ class Host:
         await self._records.remove(agent_id)
         await self._servers.remove(agent_id)
         await session.stop()
+        before = self._ended[agent_id].tasks if agent_id in self._ended else ()
+        tasks = itertools.chain(session.tasks.finished(), before)
+        self._ended[agent_id] = _Ended(session.name, tuple(itertools.islice(tasks, RECENT_CLOSED)))
         await self._spools.remove(agent_id)
         self._tokens.revoke(agent_id)
         self.events.publish(AgentRemoved(agent_id))

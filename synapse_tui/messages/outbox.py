@@ -95,13 +95,21 @@ class Outbox:
         return self._entries[task_id]
 
     def put(self, task: Task, *, prompt: bool = False, inbox: bool = False) -> None:
-        place = len(self._order)
-        while place and self._yields(self._order[place - 1], task):
-            place -= 1
-        self._insert(OutboxEntry(task.id, 0.0, Parked.INBOX if inbox else Parked.NO, prompt=prompt), place)
+        entry = OutboxEntry(task.id, 0.0, Parked.INBOX if inbox else Parked.NO, prompt=prompt)
+        self._insert(entry, self._place(_weight(task)))
         self._length += len(task.text)
         if inbox:
             self._tasks.change(task.id, reason=Reason.IN_INBOX)
+
+    def ahead(self, priority: int) -> int:
+        """Return how many messages would be typed before a new one."""
+        return sum(not self._entries[task_id].parked for task_id in self._order[: self._place(priority)])
+
+    def _place(self, weight: float) -> int:
+        place = len(self._order)
+        while place and self._yields(self._order[place - 1], weight):
+            place -= 1
+        return place
 
     def adopt(self, entries: Sequence[OutboxEntry]) -> None:
         """Add messages of an earlier session in order, before those that wait already."""
@@ -164,7 +172,8 @@ class Outbox:
         task = self._tasks.get(task_id)
         if task.delivery in BEING_TYPED:
             return task
-        return self._tasks.change(task_id, delivery=DeliveryState.QUEUED, reason="", entered=None)
+        now = self._tasks.now()
+        return self._tasks.change(task_id, delivery=DeliveryState.QUEUED, reason="", entered=now)
 
     def send_now(self, task_id: str) -> Task:
         self._waiting(task_id)
@@ -249,8 +258,8 @@ class Outbox:
             for number, task_id in enumerate(self._order):
                 self._change(task_id, rank=float(number))
 
-    def _yields(self, waiting: str, task: Task) -> bool:
-        return not self._entries[waiting].urgent and _weight(self._tasks.get(waiting)) < _weight(task)
+    def _yields(self, waiting: str, weight: float) -> bool:
+        return not self._entries[waiting].urgent and _weight(self._tasks.get(waiting)) < weight
 
     def _waiting(self, task_id: str) -> None:
         if task_id not in self._entries:

@@ -77,7 +77,10 @@ async def test_a_closed_agent_is_opened_again_with_what_it_was(host: Host) -> No
     await until(lambda: first.tasks.get(receipt.task_id).state.final, "its answer")
     for agent in (second, first):
         await host.close(agent.agent_id)
+    assert [task.id for task in host.tasks] == [receipt.task_id], "it is still shown"
     again = await host.reopen(columns=80, lines=24)
+    assert [task.id for task in host.tasks] == [receipt.task_id]
+    assert host.task(receipt.task_id) in host.tasks
     assert (again.agent_id, again.name, again.cwd) == (first.agent_id, "alice", first.cwd)
     assert again.spec.resume
     await until(lambda: again.report.state is AgentState.READY, "its start")
@@ -116,6 +119,7 @@ async def test_what_waits_for_an_agent_finds_it_on_another_port_though_its_own_i
     eve = await host.open(AgentSpec("dummy", "eve", port=bob.port), columns=80, lines=24)
     await until(lambda: "1 for bob is kept until that agent is opened" in heard, "the notice")
     assert waits.task_id not in eve.tasks
+    assert not host.tasks, "none of those of the agent that had this port"
     again = await host.reopen(columns=80, lines=24)
     assert again.port != bob.port
     await until(lambda: waits.task_id in again.tasks, "the message")

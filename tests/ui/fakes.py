@@ -149,6 +149,10 @@ class FakeOutbox:
     def head(self) -> str | None:
         return next((task_id for task_id in self.waiting if task_id not in self.parked), None)
 
+    def ahead(self, priority: int) -> int:
+        """All wait with the usual priority."""
+        return sum(task_id not in self.parked for task_id in self.waiting) if priority <= 3 else 0
+
     def is_parked(self, task_id: str) -> bool:
         return task_id in self.parked
 

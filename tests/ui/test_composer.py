@@ -394,7 +394,10 @@ async def test_what_a_receiver_will_do_holds_for_errors_and_in_a_turn():
         await pilot.press("tab", "4")
         assert words(app, "#outlook").startswith("alice takes it in this turn if it can")
         host.agents[GEMINI].outbox.waiting.append("a message")
-        await until(lambda: words(app, "#outlook").startswith("alice takes it after the messages that wait"))
+        await pilot.press("3")
+        await until(lambda: words(app, "#outlook").startswith("alice takes it after 1 message;"))
+        await pilot.press("4")
+        await until(lambda: words(app, "#outlook").startswith("alice takes it in this turn if it can"))
 
 
 async def test_it_says_which_receiver_refuses_and_does_not_offer_to_send():

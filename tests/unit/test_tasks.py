@@ -194,7 +194,22 @@ def test_what_a_person_must_release_waits_since_it_was_held(box):
     assert held.entered_at <= held.updated_at
     again = box.park(task_id, "agent did not take Enter; the text was taken back")
     assert again.entered_at == held.entered_at
-    assert box.release(task_id).entered_at == held.created_at
+    assert box.release(task_id).entered_at > held.entered_at, "it waits anew"
+    box.hold("working")
+    assert tasks.get(task_id).entered_at > held.entered_at
+
+
+@pytest.mark.parametrize(("priority", "ahead"), [(1, 3), (2, 2), (3, 2), (4, 1), (5, 1)])
+def test_it_is_known_how_many_go_before_a_new_message(box, priority, ahead):
+    for text, each in (("low", 1), ("mine", 3), ("held", 3), ("urgent", 3)):
+        task_id = put(box, text, each)
+        if text == "held":
+            box.park(task_id)
+    box.send_now(task_id)
+    assert box.ahead(priority) == ahead
+    put(box, "new", priority)
+    order = [task.text for task in box if not box.is_parked(task.id)]
+    assert order.index("new") == ahead
 
 
 def test_only_a_message_that_was_held_is_released_when_it_is_to_go_now(box):

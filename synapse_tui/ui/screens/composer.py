@@ -7,6 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -32,7 +33,7 @@ from synapse_tui.widgets.option_lists import Choices
 from synapse_tui.widgets.segment_bar import HintBar, SegmentBar
 from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.states import delivery_mark, reason_words
-from synapse_tui.widgets.text import one_line
+from synapse_tui.widgets.text import one_line, plural
 from synapse_tui.widgets.views import AgentView
 
 from .dialog import Form, Pick
@@ -57,7 +58,7 @@ class Recipient:
         note: State, or the folder or endpoint of an agent elsewhere.
         agent: None for agents elsewhere.
         draft: Whether the user has written something in its own composer.
-        waits: Whether other messages wait there for the same.
+        ahead: How many messages that wait there go before one, by the priority of this.
     """
 
     address: str
@@ -66,7 +67,7 @@ class Recipient:
     note: str
     agent: AgentView | None = None
     draft: bool = False
-    waits: bool = False
+    ahead: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
 
     def outlook(self, priority: int) -> str:
         """Say what will happen to a message; empty if nothing is known of the receiver."""
@@ -83,8 +84,9 @@ class Recipient:
             return tr("holds it while you write there")
         if state is AgentState.STARTING:
             return tr("takes it when it is ready")
-        if self.waits and state in (AgentState.PROCESSING, AgentState.READY):
-            return tr("takes it after the messages that wait there")
+        ahead = self.ahead.get(priority, 0)
+        if ahead and state in (AgentState.PROCESSING, AgentState.READY):
+            return tr(f"takes it after {plural(ahead, 'message')}")
         if state is AgentState.PROCESSING:
             soon = priority > DEFAULT_PRIORITY
             return tr("takes it in this turn if it can") if soon else tr("takes it after this turn")
@@ -113,14 +115,14 @@ def recipients(
     addresses: Sequence[Address],
     agents: Mapping[str, AgentView],
     drafts: Collection[str] = (),
-    waiting: Collection[str] = (),
+    ahead: Mapping[str, Mapping[int, int]] = MappingProxyType({}),
 ) -> list[Recipient]:
     """List the receivers: agents here, `all` if there are several, then agents elsewhere."""
     addresses = [address for address in addresses if address.receives]
     here = [address for address in addresses if address.agent_id in agents]
     elsewhere = [address for address in addresses if address.agent_id not in agents]
     types = Counter(address.agent_type for address in addresses if address.local)
-    found = [_local(address, agents[address.agent_id], types, drafts, waiting) for address in here]
+    found = [_local(address, agents[address.agent_id], types, drafts, ahead) for address in here]
     everyone = sum(address.local and address.live for address in addresses)
     if everyone > 1:
         found.append(Recipient(ALL, "", "", tr(f"{everyone} agents here")))
@@ -139,7 +141,7 @@ def _local(
     agent: AgentView,
     types: Counter[str],
     drafts: Collection[str],
-    waiting: Collection[str],
+    ahead: Mapping[str, Mapping[int, int]],
 ) -> Recipient:
     if address.name:
         short = address.name
@@ -154,7 +156,7 @@ def _local(
         agent.state_text,
         agent,
         draft=address.agent_id in drafts,
-        waits=address.agent_id in waiting,
+        ahead=ahead.get(address.agent_id, {}),
     )
 
 

@@ -40,7 +40,7 @@ from synapse_tui.widgets.states import Mark, delivery_mark, reason_words, step_m
 from synapse_tui.widgets.text import answer_words, one_line, plural, printable, wrapped
 from synapse_tui.widgets.views import commands_of, named, proof
 
-from .composer import Composer, Draft, Recipient, last_lines, recipients
+from .composer import WAYS, Composer, Draft, Recipient, last_lines, recipients
 from .dialog import Dialog, FittedText, ListDialog, Row, no_text
 from .questions import AllowQuestion, QuestionQueue
 from .shell import Shell
@@ -108,8 +108,11 @@ class MessageActions:
     def recipients(self) -> list[Recipient]:
         agents = {agent.agent_id: agent for agent in self._main.agents}
         written = {each.agent_id for each in self._host.agents.values() if each.reading().draft}
-        waiting = {each.agent_id for each in self._host.agents.values() if each.outbox.head is not None}
-        return recipients(self._host.addresses(), agents, written, waiting)
+        ahead = {
+            agent_id: {priority: session.outbox.ahead(priority) for priority in WAYS}
+            for agent_id, session in self._host.agents.items()
+        }
+        return recipients(self._host.addresses(), agents, written, ahead)
 
     def action_compose(self, address: str = "") -> None:
         """Open the composer with the latest draft, or the latest draft to the given receiver."""
