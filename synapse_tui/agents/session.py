@@ -725,9 +725,15 @@ class AgentSession:
             self.damage_listener()
 
     def _on_event(self, event: TerminalEvent) -> None:
-        self.turns.on_signal(event)
+        self.turns.on_signal(event, rests=isinstance(event, TitleChanged) and self._rests_by(event.title))
         if (published := bus_event(self.agent_id, event)) is not None:
             self._terminal_events.publish(published)
+
+    def _rests_by(self, title: str) -> bool:
+        """Whether a title alone says that the agent is ready."""
+        rules = (rule for rule in self.profile.states if rule.title is not None and rule.title.search(title))
+        rule = next(rules, None)
+        return rule is not None and rule.state is AgentState.READY and not rule.screen
 
 
 def wants_briefing(profile: Profile, spec: AgentSpec) -> bool:

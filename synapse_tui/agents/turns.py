@@ -440,7 +440,11 @@ class TurnTracker:
         for answer in self._collectors:
             answer.drawn_anew()
 
-    def on_signal(self, event: TerminalEvent) -> None:
+    def on_signal(self, event: TerminalEvent, *, rests: bool = False) -> None:
+        """Note what the program reports; `rests` if that is the title which it has at rest.
+
+        Between two turns it may do so too briefly to become the agent's state.
+        """
         turn = self.current
         status = event.state if isinstance(event, ProgramStatus) else ""
         if status == "working":
@@ -448,8 +452,8 @@ class TurnTracker:
             self._conclusion.forget()
         if turn is None:
             return
-        # May be reported too briefly to become the agent's state.
-        self._over_before = self._over_before or status in ("idle", "done")
+        over = rests or status in ("idle", "done") or (isinstance(event, ProgressChanged) and not event.state)
+        self._over_before = self._over_before or over
         if status:
             turn.done = status in ("idle", "done")
         if status in ("working", "done") or (isinstance(event, ProgressChanged) and event.state):

@@ -18,6 +18,7 @@ pytestmark = [
 
 HOLDS = [agent for agent in AGENTS if shipped().find(agent).working_input == "hold"]
 TAKES = [agent for agent in AGENTS if agent not in HOLDS]
+QUEUES = [agent for agent in TAKES if shipped().find(agent).working_input == "queue"]
 
 
 def token() -> str:
@@ -88,16 +89,21 @@ async def test_it_is_given_to_the_agent_in_its_turn_and_has_its_own_answer(agent
                 assert first not in answers[1]
 
 
+async def prompted(lab: Lab, text: str) -> None:
+    """Write something at the keyboard that is no message."""
+    for char in text:
+        lab.type(char)
+        await asyncio.sleep(0.02)
+    await lab.until(lambda: text.split(maxsplit=1)[0] in lab.session.reading().draft, "the prompt")
+    await asyncio.sleep(0.5)
+    lab.type("\r")
+
+
 @pytest.mark.parametrize("agent", TAKES)
 async def test_into_a_turn_of_the_users_and_never_into_a_draft(agent, tmp_path):
     async with open_lab(agent, tmp_path) as lab:
         mine, draft, first, second = token(), token(), token(), token()
-        for char in f"{mine} %%hang:15%%":
-            lab.type(char)
-            await asyncio.sleep(0.02)
-        await lab.until(lambda: mine in lab.session.reading().draft, "the prompt")
-        await asyncio.sleep(0.5)
-        lab.type("\r")
+        await prompted(lab, f"{mine} %%hang:15%%")
         await lab.until(lambda: lab.model.requests(mine), "the request")
         await lab.state(AgentState.PROCESSING)
         urged = await given(lab, f"{first} and this", mine)
@@ -171,3 +177,31 @@ async def test_an_interrupt_loses_nothing_that_waits_in_the_agents_queue(agent, 
         lab.note(f"{lab.session.tasks.get(urged.id)}")
         await lab.once(second)
         await lab.once(third)
+
+
+@pytest.mark.parametrize("agent", QUEUES)
+async def test_an_interrupt_of_what_the_user_asked_is_none_of_what_is_queued_behind_it(agent, tmp_path):
+    async with open_lab(agent, tmp_path) as lab:
+        mine, second = token(), token()
+        await prompted(lab, f"{mine} %%hang:40%%")
+        await lab.until(lambda: lab.model.requests(mine), "the request")
+        await lab.state(AgentState.PROCESSING)
+        queued = await given(lab, f"{second} and this", mine)
+        assert (await lab.session.interrupt()).stopped
+        await lab.done(queued)
+        await lab.once(second)
+        assert second in answer(lab, queued)
+
+
+@pytest.mark.parametrize("agent", ["claude", "gemini"])  # Copilot does not report that its turn is over
+async def test_a_turn_is_over_when_what_the_user_queued_behind_it_begins(agent, tmp_path):
+    async with open_lab(agent, tmp_path) as lab:
+        first, mine = token(), token()
+        running = await begun(lab, f"{first} %%hang:8%%")
+        await prompted(lab, f"{mine} %%hang:40%%")
+        await lab.until(lambda: lab.model.requests(mine), "the request")
+        await lab.done(running)
+        assert lab.session.report.state is AgentState.PROCESSING, lab.screen()
+        assert first in answer(lab, running)
+        assert mine not in answer(lab, running)
+        assert (await lab.session.interrupt()).stopped

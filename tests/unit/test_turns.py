@@ -32,7 +32,7 @@ from synapse_tui.core.model import (
 )
 from synapse_tui.hooks import HookKind
 from synapse_tui.messages.tasks import TaskStore
-from synapse_tui.terminal.events import ProgramStatus, ProgressChanged
+from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TitleChanged
 from tests.unit.agent_screens import Screen, claude, osc
 
 TEXT = "do something useful with it"
@@ -277,6 +277,55 @@ def test_a_prompt_of_the_user_ends_the_answer(rig):
     rig.turns.on_prompt("something else of mine")
     rig.rows = [f"> {TEXT}", "fine", "> something else of mine", "sure"]
     rig.ready()
+    assert rig.task.artifacts[0].text == "fine"
+
+
+@pytest.mark.parametrize(
+    ("said", "over"),
+    [
+        ([ProgramStatus("done", {}), ProgramStatus("working", {})], True),
+        ([ProgressChanged(3, 0), ProgressChanged(0, 0), ProgressChanged(3, 0)], True),
+        ([TitleChanged("◇ Ready"), TitleChanged("✦ Working…")], True),
+        ([ProgressChanged(3, 0), ProgressChanged(1, 50)], False),
+        ([], False),
+    ],
+)
+@pytest.mark.parametrize("early", [True, False])
+def test_a_prompt_of_the_user_ends_the_turn_once_the_agent_works_on_it(rig, said, over, early):
+    rig.begin()
+    rig.report(AgentState.PROCESSING)
+    rig.answer("fine")
+    if early:  # it was said before the prompt was typed: of this turn
+        for event in said:
+            rig.turns.on_signal(event, rests=event == TitleChanged("◇ Ready"))
+    rig.turns.on_prompt("something else of mine")
+    rig.rows = [f"> {TEXT}", "fine", "> something else of mine", "  Queued"]
+    rig.turns.on_output()
+    working = StateReport(AgentState.PROCESSING, "fake", "", rig.now)
+    rig.turns.check(working)
+    assert rig.task.state is TaskState.WORKING
+    if not early:
+        for event in said:
+            rig.turns.on_signal(event, rests=event == TitleChanged("◇ Ready"))
+    rig.turns.check(working)
+    ended = over and not early
+    assert rig.task.state is (TaskState.COMPLETED if ended else TaskState.WORKING)
+    assert (rig.turns.current is None) is ended
+    if ended:
+        assert rig.task.artifacts[0].text == "fine"
+
+
+def test_an_interrupt_of_another_turn_leaves_what_waits_behind_it(rig):
+    rig.turns.queueing = True
+    rig.begin(AgentState.PROCESSING, since=rig.now - 3)
+    assert rig.turns.queues(rig.id)
+    rig.turns.stopping("interrupted by you")
+    rig.ready()
+    rig.turns.stopped("interrupted by you")
+    rig.report(AgentState.PROCESSING)
+    rig.answer("fine")
+    rig.ready()
+    assert rig.task.state is TaskState.COMPLETED
     assert rig.task.artifacts[0].text == "fine"
 
 
