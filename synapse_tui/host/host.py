@@ -856,19 +856,25 @@ class Host:
 
     async def _end(self, agent_id: str) -> AgentSession:
         session = self._session(agent_id)
+        self._remember_tasks(session)
         del self._agents[agent_id]
         self._share_memory()
         self._factory.remember_port(session)
         await self._records.remove(agent_id)
         await self._servers.remove(agent_id)
         await session.stop()
-        before = self._ended[agent_id].tasks if agent_id in self._ended else ()
-        tasks = itertools.chain(session.tasks.finished(), before)
-        self._ended[agent_id] = _Ended(session.name, tuple(itertools.islice(tasks, RECENT_CLOSED)))
+        self._remember_tasks(session)
         await self._spools.remove(agent_id)
         self._tokens.revoke(agent_id)
         self.events.publish(AgentRemoved(agent_id))
         return session
+
+    def _remember_tasks(self, session: AgentSession) -> None:
+        own = list(itertools.islice(session.tasks.finished(), RECENT_CLOSED))
+        known = {task.id for task in own}
+        before = self._ended[session.agent_id].tasks if session.agent_id in self._ended else ()
+        own += [task for task in before if task.id not in known]
+        self._ended[session.agent_id] = _Ended(session.name, own[:RECENT_CLOSED])
 
     async def restart(self, agent_id: str) -> AgentSession:
         """Restart an agent with its current profile, keeping its id, name, folder and queue.

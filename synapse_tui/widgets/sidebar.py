@@ -173,7 +173,7 @@ class CommandList(FaultTolerant, Choices):
 
 
 class MessageList(CommandList):
-    """Messages, newest last; follows new ones while the last is highlighted."""
+    """Messages, newest last; follows new ones until a person scrolls up or chooses one."""
 
     BINDINGS: ClassVar = [
         ("c,delete", "command('cancel')", "Cancel"),
@@ -182,6 +182,23 @@ class MessageList(CommandList):
         ("shift+down", "command('later')", "Later"),
         ("s", "command('send_now')", "Send now"),
     ]
+    _end = 0  # the row at which the last ones were shown
+
+    @property
+    def follows(self) -> bool:
+        """Whether it shows the last ones, or did before it became lower or they became more."""
+        return not self.has_focus and self.scroll_offset.y >= min(self._end, self.max_scroll_y) - 1
+
+    def show_end(self) -> None:
+        def shown() -> None:
+            self._end = self.scroll_offset.y
+
+        self._end = 0
+        self.scroll_end(animate=False, on_complete=shown)
+
+    def on_resize(self) -> None:
+        if self.follows:
+            self.show_end()
 
 
 class ExternalList(CommandList):
@@ -308,7 +325,7 @@ class Sidebar(FaultTolerant, Vertical):
         if not rows:
             key = keys_of(self.app).way("compose")
             rows = [Option(tr(f"  to write one, type @name and\n  a message, or press {key}"), disabled=True)]
-        self._fill("messages", rows, follow=True)
+        self._fill("messages", rows)
         waiting = sum(not task.state.final for task in tasks)
         self.query_one("#messages-title", Section).count = tr(f"{waiting} open") if waiting else ""
         self._show_keys()
@@ -364,14 +381,14 @@ class Sidebar(FaultTolerant, Vertical):
         self.watch_peers()
         self.watch_externals()
 
-    def _fill(self, list_id: str, rows: list[Option], *, follow: bool = False) -> None:
-        """Update the rows of a list; with `follow`, scroll to new ones if the view is at the end.
+    def _fill(self, list_id: str, rows: list[Option]) -> None:
+        """Update the rows of a list, and scroll to new messages if it follows them.
 
         Existing rows are updated in place, so that highlight and scroll position stay.
         """
         view = self.query_one(f"#{list_id}", OptionList)
         offset = view.scroll_offset.y
-        at_end = offset >= view.max_scroll_y - 1
+        follows = isinstance(view, MessageList) and view.follows
         before, after = [option.id for option in view.options], [row.id for row in rows]
         marked = view.highlighted_option.id if view.highlighted_option else None
         if before != after[: len(before)] or None in after:
@@ -383,9 +400,9 @@ class Sidebar(FaultTolerant, Vertical):
         view.add_options(rows[len(before) :])
         if not before and marked in after and view.has_focus:
             view.highlighted = after.index(marked)
-        elif follow and at_end and not view.has_focus and after != before:
+        elif isinstance(view, MessageList) and follows and after != before:
             view.highlighted = None
-            view.scroll_end(animate=False)
+            view.show_end()
         elif not before:
             view.scroll_to(y=offset, animate=False)
 

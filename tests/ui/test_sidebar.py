@@ -173,6 +173,32 @@ async def test_it_follows_new_messages_but_not_while_one_reads():
         assert view.highlighted == 0
 
 
+async def test_it_follows_them_also_where_it_becomes_lower_and_their_order_changes():
+    host = three_agents()
+    async with running(host, sidebar=True, size=(120, 24)) as (app, pilot):
+        tasks = [host.message(CODEX, f"message {number}") for number in range(20)]
+        await until(lambda: "message 19" in text_of(app))
+        view = app.main.sidebar.query_one(MessageList)
+        before = view.size.height
+        await pilot.resize_terminal(120, 16)
+        await until(lambda: view.size.height < before)
+        await until(lambda: "message 19" in text_of(app))
+        for number in range(20, 23):
+            host.message(CODEX, f"message {number}")
+            host.change(tasks[number - 15].id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE)
+            host.message(CLAUDE, f"another {number}")
+        await until(lambda: "message 22" in text_of(app))
+        view.scroll_to(y=0, animate=False)
+        await until(lambda: "message 22" not in text_of(app))
+        host.message(CODEX, "message 23")
+        await pilot.pause()
+        assert "message 23" not in text_of(app)
+        view.scroll_end(animate=False)
+        await until(lambda: "message 23" in text_of(app))
+        host.message(CODEX, "message 24")
+        await until(lambda: "message 24" in text_of(app))
+
+
 async def test_a_change_keeps_the_mark_where_it_is():
     host = three_agents()
     async with running(host, sidebar=True) as (app, pilot):

@@ -257,7 +257,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         pane = self.deck.pane(agent_id)
         if pane is not None:
             await pane.remove()
-        self.show_agents()
+        self._show_now()
         if self.active == agent_id:
             self.active = ""
             if self.agents:
