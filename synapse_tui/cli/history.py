@@ -25,6 +25,7 @@ from synapse_tui.core.wording import (
     standing_words,
     step_words,
     task_word,
+    with_names,
 )
 from synapse_tui.messages.export import FORMATS, json_of, write
 from synapse_tui.messages.reasons import Reason
@@ -148,6 +149,7 @@ def show_command(*, task: str, as_json: bool) -> None:
     found = record.task
     live = Caller.of().names()
     how, names = _status(record, live), record.names(live)
+    called_now = {**live, **names}
     sender, target = sender_called(found.sender, names), called(found.target, names)
     note(f"synapse: task {found.id}: {sender} to {target}, {how}")
     now = datetime.now(UTC)
@@ -155,10 +157,11 @@ def show_command(*, task: str, as_json: bool) -> None:
         words = _WATCH_ENDS.get(Reason.of(step.reason)) or name_list(
             map(tr, step_words(TaskState(step.state), step.delivery).split(", "))
         )
-        note(f"  {moment(step.time, now)}  {words}{': ' + tr(step.reason) if step.reason else ''}")
+        why = f": {with_names(tr(step.reason), called_now)}" if step.reason else ""
+        note(f"  {moment(step.time, now)}  {words}{why}")
     show(plain(found.text))
     show("")
-    why = tr(found.reason)
+    why = with_names(tr(found.reason), called_now)
     show(plain(found.answer) or f"({how if why in ('', how) else f'{how}: {why}'})")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -22,6 +23,14 @@ def called(agent_id: str, names: Mapping[str, str]) -> str:
 def sender_called(sender: Sender, names: Mapping[str, str]) -> str:
     """Return what a person calls a sender, with a `?` if it is not verified."""
     return called(sender.sender_id, names) + ("" if sender.verified else "?")
+
+
+_AGENT_ID = re.compile(r"\bsynapse-[\w.-]+?-\d{1,5}\b")
+
+
+def with_names(text: str, names: Mapping[str, str]) -> str:
+    """Return a text, such as a reason, with the names of the agents whose ids it has."""
+    return _AGENT_ID.sub(lambda found: called(found[0], names), text)
 
 
 def since(seconds: float) -> str:

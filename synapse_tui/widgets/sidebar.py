@@ -114,7 +114,7 @@ def message_row(
         (tail, f"${mark.colour}"),
         ("\n   " + shorten(one_line(task.text), width - 3), "$muted"),
     ]
-    if reason := reason_words(task.reason, mark):
+    if reason := reason_words(task.reason, mark, labels):
         parts.append(("\n   " + shorten(reason, width - 3), f"${mark.colour}"))
     if (words := answer_words(task)) and words != task.reason:
         answer = markdown_line(words, "$ink", "$ink on $raised")

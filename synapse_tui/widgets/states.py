@@ -7,6 +7,7 @@ All glyphs take one cell in common fonts. Where a terminal draws them over two, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -15,6 +16,7 @@ from textual.color import Color
 from textual.filter import LineFilter
 
 from synapse_tui.core.model import AgentState, DeliveryState, Task, TaskState
+from synapse_tui.core.wording import with_names
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.system.dataclass import dataclass
 from synapse_tui.system.language import tr
@@ -132,9 +134,9 @@ def step_mark(state: TaskState, delivery: DeliveryState, reason: str = "", *, wa
     return _UNREAD if unread else _DELIVERIES[delivery]
 
 
-def reason_words(reason: str, mark: Mark) -> str:
+def reason_words(reason: str, mark: Mark, names: Mapping[str, str]) -> str:
     """Return the reason of a step; empty if the mark's word says it."""
-    words = tr(one_line(reason))
+    words = with_names(tr(one_line(reason)), names)
     return "" if words == mark.word else words
 
 

@@ -436,7 +436,7 @@ def test_the_reason_of_a_step_stays_in_its_column(width: int) -> None:
     day = datetime(2026, 2, 28, tzinfo=UTC)
     reason = "permission dialog open"
     step = Change("task", day, TaskState.SUBMITTED, DeliveryState.HELD, reason)
-    text = timeline_text([step], day + timedelta(days=9), width)
+    text = timeline_text([step], day + timedelta(days=9), width, {})
     _, _, _, *rows = (row.rstrip() for row in text.plain.splitlines())
     assert all(cells(row) <= width for row in rows)
     assert all(row.startswith("    ") for row in rows[1:])

@@ -72,16 +72,23 @@ def test_the_conversation_and_what_is_no_text_are_shown() -> None:
 
 def test_a_message_that_waits_is_not_called_submitted() -> None:
     for delivery, word in ((DeliveryState.QUEUED, "○ queued\n"), (DeliveryState.HELD, "║ held\n")):
-        shown = detail_text(task(delivery=delivery)).plain
+        shown = detail_text(task(delivery=delivery), {}).plain
         assert shown.startswith(f"{word}priority 3 · task 01234567 · ")
         assert "submitted" not in shown
-    given = detail_text(task(delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING)).plain
+    given = detail_text(task(delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING), {}).plain
     assert given.startswith("→ working\n")
 
 
 def test_who_writes_to_whom_is_said_by_name_and_kind() -> None:
     labels = {"synapse-dummy-8190": "alice"}
     assert (parties(task(), labels), parties(task(), {})) == ("you → alice (dummy)", "you → dummy-8190")
-    assert "alice" not in detail_text(task()).plain, "its title says so"
+    assert "alice" not in detail_text(task(), {}).plain, "its title says so"
     assert named("build-bot", labels) == "build-bot", "no agent of ours, so no kind is known"
     assert named("synapse-dummy-8191", {"synapse-dummy-8191": "dummy-8191"}) == "dummy-8191"
+
+
+def test_a_reason_names_agents_as_a_person_does():
+    reason = "interrupted by synapse-dummy-8190"
+    stopped = task(state=TaskState.CANCELED, delivery=DeliveryState.CANCELED, reason=reason)
+    assert "interrupted by bea" in detail_text(stopped, {"synapse-dummy-8190": "bea"}).plain
+    assert reason in detail_text(stopped, {}).plain

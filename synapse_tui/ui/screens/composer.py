@@ -795,7 +795,7 @@ def last_lines(sent: Sequence[tuple[Task, str, bool]], width: int, now: datetime
         status = tr("answered") if task.answered else mark.word
         if not (task.state.final or is_open):
             status = tr(f"{status} (not open)")
-        elif not task.state.final and (why := reason_words(task.reason, mark)):
+        elif not task.state.final and (why := reason_words(task.reason, mark, {})):
             status = why if why.startswith(status) else f"{status}: {why}"
         name = shorten(one_line(receiver), NAME, "middle")
         status = f"  {shorten(status, width // 3)} {since((now - task.entered_at).total_seconds())}"

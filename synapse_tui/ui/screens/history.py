@@ -509,10 +509,10 @@ class Filters:
 def story_text(
     record: Record, story: Story | None, now: datetime, labels: Mapping[str, str], width: int
 ) -> Content:
-    task, mark = record.task, delivery_mark(record.task)
+    task, mark, names = record.task, delivery_mark(record.task), {**labels, **record.names(labels)}
     parts: list[tuple[str, str]] = [
         (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}"),
-        (f"  {reason_words(task.reason, mark)}".rstrip(), f"${mark.colour}"),
+        (f"  {reason_words(task.reason, mark, names)}".rstrip(), f"${mark.colour}"),
         ("\n", ""),
     ]
     facts = _facts(record, now, labels)
@@ -523,7 +523,7 @@ def story_text(
     parts += _short(said(task))
     text = Content.assemble(*parts)
     if story is not None:
-        text = Content.assemble(text, timeline_text(story.steps, now, width, watched=task.watched))
+        text = Content.assemble(text, timeline_text(story.steps, now, width, names, watched=task.watched))
     if task.metadata:
         words = json.dumps(dict(task.metadata), ensure_ascii=False, indent=2, default=str)
         text = Content.assemble(text, (tr("\n\nMetadata\n"), "bold $accent"), (printable(words), "$muted"))

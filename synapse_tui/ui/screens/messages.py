@@ -707,6 +707,7 @@ class MessageDetail(Dialog[str]):
     ) -> None:
         super().__init__(parties(task, labels))
         self.message = task
+        self._labels = labels
         self._parked = parked
         self._shown_choices: dict[str, str] = {}
         self._read_steps = steps
@@ -720,7 +721,7 @@ class MessageDetail(Dialog[str]):
             printable(artifact_words(artifact)) for artifact in self.message.artifacts
         )
         with VerticalScroll(classes="body"):
-            yield Static(detail_text(self.message), id="detail", markup=False)
+            yield Static(detail_text(self.message, self._labels), id="detail", markup=False)
             if answer:
                 yield Static(
                     Content.styled(f"\n{_answer_head(*self.message.artifacts)}", "bold $accent"), markup=False
@@ -744,8 +745,8 @@ class MessageDetail(Dialog[str]):
             failed = Content.assemble((tr("\nTimeline  "), "bold $accent"), (error.message, "$muted"))
             self._timeline = lambda _width: failed
         else:
-            now, watched = self._now(), self.message.watched
-            self._timeline = lambda width: timeline_text(changes, now, width, watched=watched)[1:]
+            now, watched, labels = self._now(), self.message.watched, self._labels
+            self._timeline = lambda width: timeline_text(changes, now, width, labels, watched=watched)[1:]
         self.query_one("#timeline", FittedText).fit(self._timeline)
 
     def buttons(self) -> ComposeResult:
@@ -761,7 +762,7 @@ class MessageDetail(Dialog[str]):
     def update(self, task: Task) -> None:
         before = self._shown_choices, self.message.artifacts
         self.message = task
-        self.query_one("#detail", Static).update(detail_text(task))
+        self.query_one("#detail", Static).update(detail_text(task, self._labels))
         self._read()
         if (self._choices(), task.artifacts) != before:
             self.refresh(recompose=True)
@@ -778,11 +779,11 @@ def parties(task: Task, labels: Mapping[str, str]) -> str:
     return f"{named(task.sender.sender_id, labels)} → {named(task.target, labels)}"
 
 
-def detail_text(task: Task) -> Content:
+def detail_text(task: Task, names: Mapping[str, str]) -> Content:
     mark, unverified = delivery_mark(task), proof(task.sender).strip()
     parts: list[tuple[str, str]] = [
         (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}"),
-        (f"  {reason_words(task.reason, mark)}".rstrip() + "\n", f"${mark.colour}"),
+        (f"  {reason_words(task.reason, mark, names)}".rstrip() + "\n", f"${mark.colour}"),
         (tr(f"priority {task.priority} · task {task.short_id} · "), "$muted"),
         (f"{task.created_at.astimezone():%H:%M:%S}", "$muted"),
         (tr(f" · continues task {task.follows[:8]}") if task.follows else "", "$muted"),
@@ -819,7 +820,14 @@ def _answer_head(*artifacts: Artifact) -> str:
     )
 
 
-def timeline_text(changes: Sequence[Change], now: datetime, width: int, *, watched: bool = False) -> Content:
+def timeline_text(
+    changes: Sequence[Change],
+    now: datetime,
+    width: int,
+    names: Mapping[str, str],
+    *,
+    watched: bool = False,
+) -> Content:
     """Render the steps of a message, oldest first: time, step, reason, which keeps to its column."""
     if not changes:
         return Content("")
@@ -828,7 +836,7 @@ def timeline_text(changes: Sequence[Change], now: datetime, width: int, *, watch
         state, delivery = TaskState(change.state), DeliveryState(change.delivery)
         mark = step_mark(state, delivery, change.reason, watched=watched)
         when, step = f"  {moment(change.time, now)}  ", f"{mark.glyph} {pad(mark.word, _WORD_CELLS)}"
-        column, reason = cell_len(when + step), reason_words(change.reason, mark)
+        column, reason = cell_len(when + step), reason_words(change.reason, mark, names)
         beside = width - column >= _LEAST_REASON
         indent = " " * (column if beside else _BELOW)
         rows = wrapped(reason, width - len(indent))
