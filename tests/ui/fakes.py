@@ -396,6 +396,7 @@ class FakeHost:
         self.settings = FakeSettings(**settings)
         self.events = EventBus()
         self.agents: dict[str, FakeSession] = {}
+        self._ended: list[Task] = []  # of agents that were closed
         self._closed: list[AgentSpec] = []
         self.peers: list[Address] = []
         self.calls: list[tuple[object, ...]] = []
@@ -419,7 +420,7 @@ class FakeHost:
     @property
     def tasks(self) -> list[Task]:
         every = [task for session in self.agents.values() for task in session.tasks]
-        every += self.externals.tasks
+        every += (*self.externals.tasks, *self._ended)
         return sorted(every, key=lambda task: task.created_at)
 
     def task(self, task_id: str) -> Task | None:
@@ -475,6 +476,7 @@ class FakeHost:
     async def close(self, agent_id: str) -> None:
         self._call("close", agent_id)
         session = self.agents.pop(agent_id)
+        self._ended += [task for task in session.tasks if task.state.final]
         self._closed.append(dataclasses.replace(session.spec, port=session.port))
         self.events.publish(AgentRemoved(agent_id))
 
