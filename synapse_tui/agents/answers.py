@@ -675,8 +675,12 @@ class AnswerCollector:
         return self._read(())[1]
 
     def followed(self, prompts: Sequence[str]) -> bool:
-        """Whether one of the later prompts is shown below the answer."""
-        return bool(prompts) and self._read(prompts)[0] != self._read(())[0]
+        """Whether one of the later prompts is shown below the echo of the message."""
+        if not prompts:
+            return False
+        shown = self._shown()
+        rows = self._after_echo(self._seen.rows if shown is None else shown, whole=shown is not None)
+        return rows is not None and len(cut_prompts(rows, prompts)) < len(rows)
 
     def finish(
         self, prompts: Sequence[str] = (), steered_by: Sequence[str] = (), *, exited: bool = False

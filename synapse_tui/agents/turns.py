@@ -245,7 +245,8 @@ class TurnTracker:
         self._behind: Turn | None = None
         """A message submitted during that turn: it waits for the next turn, or steers this one."""
         self._over_before = False
-        """Whether the agent has reported that it is done since a message was put into its queue."""
+        """Whether the agent is done with the turn before what waits in its queue, or the user's own."""
+        self._over_since_stop = False
         self._answer: AnswerCollector | None = None
         self._answered: set[str] = set()
         """Tasks answered between the Enter of a message and the proof that it was submitted."""
@@ -377,7 +378,7 @@ class TurnTracker:
         self._note_work(report)
         turn = self.current
         if report.state in (AgentState.READY, AgentState.ERROR):
-            self._over_before = True
+            self._told_over()
         if turn is None or (turn.waits and report.state is not AgentState.EXITED):
             return
         if report.rule == HOOKED:
@@ -453,7 +454,8 @@ class TurnTracker:
         if turn is None:
             return
         over = rests or status in ("idle", "done") or (isinstance(event, ProgressChanged) and not event.state)
-        self._over_before = self._over_before or over
+        if over:
+            self._told_over()
         if status:
             turn.done = status in ("idle", "done")
         if status in ("working", "done") or (isinstance(event, ProgressChanged) and event.state):
@@ -465,7 +467,8 @@ class TurnTracker:
         if kind is HookKind.PROMPT:
             self._prompted = True
             self._conclusion.forget()
-        self._over_before = self._over_before or (over and self._prompted)
+        if over and self._prompted:
+            self._told_over()
         turn = self.current
         if turn is None or turn.waits or kind is HookKind.START:
             return
@@ -473,6 +476,9 @@ class TurnTracker:
         if turn.prompted:
             turn.done = over
             turn.worked = turn.worked or over
+
+    def _told_over(self) -> None:
+        self._over_before = self._over_since_stop = True
 
     def on_keys(self) -> None:
         """Note the user's keys, which may open a menu over the composer."""
@@ -486,7 +492,7 @@ class TurnTracker:
         waiting = next((turn for turn in self._turns if turn.waits), None)
         (waiting or self.current).prompts.append(text)
         if waiting is None and self._works_since is not None:
-            self._over_before = False
+            self._over_before = False  # the agent goes on with the turn, whatever it said of itself before
 
     def on_user_stop(self, *, dialog: bool = False) -> None:
         """Note that the user pressed a key that interrupts; into a dialog, it may only cancel that."""
@@ -502,7 +508,7 @@ class TurnTracker:
 
     def stopping(self, reason: str, follows: str = "") -> None:
         """Note that the turn is about to be interrupted; its task is canceled when it ends."""
-        self._over_before = False
+        self._over_before = self._over_since_stop = False
         if self.current is not None and not self.current.waits:
             self.current.stop_reason = reason
             self.current.makes_way = self.current.task_id == follows
@@ -520,7 +526,7 @@ class TurnTracker:
     @property
     def has_stopped(self) -> bool:
         """Whether the agent has reported since that it is done, even if its queue continued at once."""
-        return self._over_before
+        return self._over_since_stop
 
     @property
     def told_done(self) -> bool:
@@ -566,7 +572,7 @@ class TurnTracker:
             self._promote(behind)
         elif turn.answer.followed([prompt for prompt in turn.prompts if not behind or prompt != behind.text]):
             self._ready(turn)
-            self._over_before = False  # what waits does so for the end of the user's own turn
+            self._over_before = False  # unlike _next() has noted: the user's prompt goes before what waits
         else:
             return
         self.on_report(report)

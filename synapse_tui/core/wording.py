@@ -25,7 +25,7 @@ def sender_called(sender: Sender, names: Mapping[str, str]) -> str:
     return called(sender.sender_id, names) + ("" if sender.verified else "?")
 
 
-_AGENT_ID = re.compile(r"\bsynapse-[\w.-]+?-\d{1,5}\b")
+_AGENT_ID = re.compile(r"\bsynapse-[\w.-]+?-\d{1,5}\b", re.ASCII)  # kana may follow at once
 
 
 def with_names(text: str, names: Mapping[str, str]) -> str:

@@ -655,7 +655,8 @@ class Host:
 
     def _add(self, session: AgentSession, sockets: LoopbackSockets, *, adopted: bool = False) -> None:
         self._agents[session.agent_id] = session
-        if (ended := self._ended.get(session.agent_id)) is not None and ended.name != session.name:
+        ended, name = self._ended.get(session.agent_id), session.name
+        if ended is not None and not (session.spec.restore or (name and name == ended.name)):
             del self._ended[session.agent_id]  # of another agent that had this port
         self._share_memory()
         self.history.restore(session, release=session.spec.restore or adopted, adopted=adopted)
@@ -870,6 +871,7 @@ class Host:
         return session
 
     def _remember_tasks(self, session: AgentSession) -> None:
+        """Keep what an agent has done for those who look at its messages while it ends, and later."""
         own = list(itertools.islice(session.tasks.finished(), RECENT_CLOSED))
         known = {task.id for task in own}
         before = self._ended[session.agent_id].tasks if session.agent_id in self._ended else ()

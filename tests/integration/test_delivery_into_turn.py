@@ -145,6 +145,22 @@ async def test_an_interrupt_of_what_the_user_asked_is_none_of_what_is_queued_beh
         assert answered.artifacts[0].text.startswith("synapse-claude-8100 says: and this")
 
 
+async def test_an_interrupt_stops_one_turn_and_not_what_is_queued_behind_it(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        for number in range(4):
+            first = rig.send(f"%%hang:60%% first {number}")
+            await rig.state(AgentState.PROCESSING)
+            await prompt(rig, f"%%hang:60%% mine {number}")
+            outcome = await rig.session.interrupt()
+            assert outcome.stopped
+            assert outcome.seconds < 1.5, "the key was pressed once"
+            await rig.done(first)
+            assert rig.session.tasks.get(first.id).state is TaskState.CANCELED
+            await rig.state(AgentState.PROCESSING)
+            assert (await rig.session.interrupt()).stopped
+            await rig.state(AgentState.READY)
+
+
 @pytest.mark.parametrize("before", ["", "%%slow:1%% mine first"])
 async def test_a_turn_is_over_when_what_the_user_queued_behind_it_begins(tmp_path, before):
     async with open_rig(tmp_path, *QUICK) as rig:

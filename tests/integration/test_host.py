@@ -129,6 +129,18 @@ async def test_what_waits_for_an_agent_finds_it_on_another_port_though_its_own_i
     assert receipt.task_id not in again.tasks
 
 
+async def test_what_an_agent_without_a_name_was_asked_is_not_shown_of_the_next_one_on_its_port(
+    host: Host,
+) -> None:
+    (unnamed,) = await open_ready(host, "")
+    (receipt,) = await host.send(unnamed.agent_id, "hello")
+    await until(lambda: unnamed.tasks.get(receipt.task_id).state.final, "its answer")
+    await host.close(unnamed.agent_id)
+    assert receipt.task_id in [task.id for task in host.tasks]
+    await host.open(AgentSpec("dummy", port=unnamed.port), columns=80, lines=24)
+    assert receipt.task_id not in [task.id for task in host.tasks]
+
+
 async def test_an_agent_is_opened_again_once_it_is_closed(host: Host) -> None:
     (alice,) = await open_ready(host, "alice")
     closing = asyncio.create_task(host.close(alice.agent_id))

@@ -156,6 +156,20 @@ async def test_unseen_until_it_is_looked_at(tmp_path):
         assert rig.session.unseen
 
 
+async def test_what_a_person_interrupts_is_not_done_unseen(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+        for asked in ("%%hang:60%%", "%%perm%%"):
+            rig.type(f"{asked}\r")
+            await rig.state(AgentState.WAITING if "perm" in asked else AgentState.PROCESSING)
+            rig.session.seen()
+            assert (await rig.session.interrupt()).stopped
+            await rig.state(AgentState.READY)
+            assert not rig.session.unseen
+        await rig.done(rig.send("again"))
+        assert rig.session.unseen
+
+
 @pytest.mark.parametrize("told", [True, False])
 async def test_a_lost_focus_is_told_unless_the_composer_is_known_by_the_cursor(tmp_path, told):
     async with open_rig(tmp_path) as rig:

@@ -329,6 +329,22 @@ def test_an_interrupt_of_another_turn_leaves_what_waits_behind_it(rig):
     assert rig.task.artifacts[0].text == "fine"
 
 
+def test_an_interrupted_turn_has_stopped_also_once_the_agent_goes_on_with_its_queue(rig):
+    rig.begin()
+    rig.report(AgentState.PROCESSING)
+    rig.turns.on_prompt("something else of mine")
+    rig.turns.stopping("interrupted by you")
+    assert not rig.turns.has_stopped
+    rig.turns.on_signal(ProgramStatus("idle", {}))
+    rig.rows = [f"> {TEXT}", "Interrupted.", "> something else of mine"]
+    rig.turns.on_output()
+    rig.turns.check(StateReport(AgentState.PROCESSING, "fake", "", rig.now))
+    assert (rig.task.state, rig.task.reason) == (TaskState.CANCELED, "interrupted by you")
+    assert rig.turns.has_stopped, "no second key stops the next turn"
+    rig.turns.stopping("interrupted by you")
+    assert not rig.turns.has_stopped
+
+
 def test_the_newest_turn_is_known_until_the_agent_is_given_something_else(rig):
     first = rig.id
     rig.begin()

@@ -15,7 +15,7 @@ from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.composer import Proof
 from synapse_tui.agents.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.turns import TurnTracker
+from synapse_tui.agents.turns import STOPPED_BY_USER, TurnTracker
 from synapse_tui.core.model import INTERRUPT_PRIORITY, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.reasons import Reason
@@ -406,6 +406,7 @@ class Delivery:
         self._stopped_at = float("-inf")
         self._typing = ""  # task whose message is being typed
         self._interrupted: set[str] = set()
+        self._presses = False  # whether an interrupt is being made
         self._interrupting = ""  # urgent message that the agent is being interrupted for
 
     def follow(self, profile: Profile) -> None:
@@ -672,14 +673,24 @@ class Delivery:
         self._typist.give_up("an interrupt goes first")
         async with self.busy:
             self._turns.stopping(reason, follows)
-            outcome = await self._interrupter.run(self._settlement.submitted, lambda: self._turns.has_stopped)
-            self._stopped_at = self._view.now()
+            self._presses = True
+            try:
+                outcome = await self._interrupter.run(
+                    self._settlement.submitted, lambda: self._turns.has_stopped
+                )
+            finally:
+                self._presses, self._stopped_at = False, self._view.now()
             self._given_back(outcome.restored)
             if outcome.stopped:
                 self._turns.stopped(reason)
             else:
                 self._turns.stopping("")
             return outcome
+
+    def interrupted(self, since: float) -> bool:
+        """Whether what the agent did since then has ended, or ends now, by an interrupt."""
+        ended = since <= self._stopped_at and self._view.now() - self._stopped_at < STOPPED_BY_USER
+        return self._presses or ended
 
     def _given_back(self, text: str) -> None:
         if text and (task_id := self._turns.withdraw(text)):

@@ -224,7 +224,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             pane = Pane(session.agent_id, self._make_view(session))
             self.numbers.follow([*self.numbers.given, session.agent_id])
             await self.deck.mount(pane, before=self._pane_after(session.agent_id))
-        self.show_agents()
+        self._show_now()
         if self.active in ("", session.agent_id):  # who asked for it may have gone there before it had a pane
             self._activate(session.agent_id)
         self.deck.update_shown()

@@ -28,7 +28,7 @@ from synapse_tui.core.errors import (
     TaskNotFound,
 )
 from synapse_tui.core.model import USER, DeliveryState, Task, TaskState
-from synapse_tui.core.wording import moment, standing_words
+from synapse_tui.core.wording import moment, standing_words, with_names
 from synapse_tui.messages.reasons import Reason
 from synapse_tui.messages.records import Change, Record, TaskQuery
 from synapse_tui.system.dataclass import dataclass
@@ -230,7 +230,7 @@ class MessageActions:
             name = self._app.label(receipt.target)
             task = self._host.task(receipt.task_id) if receipt.task_id else None
             if task is not None:
-                return MessageProgress.of(receipt, name, task).words
+                return MessageProgress.of(receipt, self._app.labels(), task).words
             # The progress of messages to other processes is not reported here, so a state would never change.
             here = receipt.error is not None or receipt.target in self._host.agents
             return f"{name}: {standing_words(receipt.status) if here else SENT.word}"
@@ -353,11 +353,8 @@ class MessageActions:
 
     def sent_from(self, agent_id: str) -> list[MessageProgress]:
         """Return the progress of the last message sent from a pane, per receiver; empty if there is none."""
-        receipts = self._sent.get(agent_id, ())
-        return [
-            MessageProgress.of(receipt, self._app.label(receipt.target), self._tasks.get(receipt.task_id))
-            for receipt in receipts
-        ]
+        receipts, labels = self._sent.get(agent_id, ()), self._app.labels()
+        return [MessageProgress.of(receipt, labels, self._tasks.get(receipt.task_id)) for receipt in receipts]
 
     def show_last(self, agent_id: str) -> None:
         """Show what became of the last message sent from a pane."""
@@ -579,10 +576,12 @@ class MessageProgress:
     task: Task | None = None
 
     @classmethod
-    def of(cls, receipt: Receipt, name: str, task: Task | None) -> MessageProgress:
+    def of(cls, receipt: Receipt, names: Mapping[str, str], task: Task | None) -> MessageProgress:
+        name = names.get(receipt.target, receipt.target)
         if task is not None:
             settled = task.delivery is DeliveryState.DONE and task.state is TaskState.COMPLETED
-            return cls(name, delivery_mark(task), task.reason, task.id, settled, task)
+            reason = with_names(task.reason, names)
+            return cls(name, delivery_mark(task), reason, task.id, settled, task)
         if receipt.error is not None:
             return cls(name, FAILED, receipt.error.message)
         # The progress of messages to other processes is not reported here, so a state would never change.
