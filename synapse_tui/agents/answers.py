@@ -666,7 +666,7 @@ class AnswerCollector:
         cuts = tuple(prompts), tuple(steered_by)
 
         def read() -> str:
-            text, found, _ = still._read(*cuts, exited=True)
+            text, found, _ = still._read(*cuts, working=True)
             return text if found else ""
 
         return read, len(still._seen.rows) + len(above)
@@ -683,19 +683,20 @@ class AnswerCollector:
         return rows is not None and len(cut_prompts(rows, prompts)) < len(rows)
 
     def finish(
-        self, prompts: Sequence[str] = (), steered_by: Sequence[str] = (), *, exited: bool = False
+        self, prompts: Sequence[str] = (), steered_by: Sequence[str] = (), *, working: bool = False
     ) -> Artifact:
+        """Return the answer; `working` if the agent was stopped while it wrote it."""
         self.observe()
-        text, found, truncated = self._read(prompts, steered_by, exited=exited)
+        text, found, truncated = self._read(prompts, steered_by, working=working)
         return Artifact(text, truncated=truncated or not found)
 
     def _read(
-        self, prompts: Sequence[str], steered_by: Sequence[str] = (), *, exited: bool = False
+        self, prompts: Sequence[str], steered_by: Sequence[str] = (), *, working: bool = False
     ) -> tuple[str, bool, bool]:
         """Return the answer, whether the echo of the message was found, and whether rows may be missing."""
         shown = self._shown()
         rows = without_frame(self._seen.rows if shown is None else shown, self._frame)
-        if exited:
+        if working:
             reach = [(pattern, tail - self._below) for pattern, tail in self._working]
             rows = cut_work(rows if self._kept is None else self._kept, reach)
         answer = self._after_echo(rows, whole=shown is not None)

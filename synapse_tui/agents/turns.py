@@ -146,7 +146,8 @@ class Conclusion:
         if state is TaskState.COMPLETED:
             self._read(turn, lambda artifact: self._end(turn, state, reason, artifact))
         else:
-            artifact = turn.answer.finish(turn.prompts, turn.steered_by, exited=exited)
+            within = exited or state is TaskState.CANCELED
+            artifact = turn.answer.finish(turn.prompts, turn.steered_by, working=within)
             self._end(turn, state, reason, artifact)
 
     def keep(self, turn: Turn, state: TaskState, reason: str) -> None:
@@ -506,12 +507,17 @@ class TurnTracker:
         stop = self._user_stop
         return stop.at >= turn.begun and not (stop.dialog and self._worked_at > stop.at)
 
-    def stopping(self, reason: str, follows: str = "") -> None:
+    def stopping(self, report: StateReport, reason: str, follows: str = "") -> None:
         """Note that the turn is about to be interrupted; its task is canceled when it ends."""
+        self._check_queue(report)
         self._over_before = self._over_since_stop = False
         if self.current is not None and not self.current.waits:
             self.current.stop_reason = reason
             self.current.makes_way = self.current.task_id == follows
+
+    def not_stopped(self) -> None:
+        if self.current is not None:
+            self.current.stop_reason, self.current.makes_way = "", False
 
     def stopped(self, reason: str) -> None:
         if self.current is not None and self.current.stop_reason:

@@ -155,7 +155,9 @@ async def test_an_interrupt_stops_one_turn_and_not_what_is_queued_behind_it(tmp_
             assert outcome.stopped
             assert outcome.seconds < 1.5, "the key was pressed once"
             await rig.done(first)
-            assert rig.session.tasks.get(first.id).state is TaskState.CANCELED
+            stopped = rig.session.tasks.get(first.id)
+            assert stopped.state is TaskState.CANCELED
+            assert not any("Working" in each.text or "queued" in each.text for each in stopped.artifacts)
             await rig.state(AgentState.PROCESSING)
             assert (await rig.session.interrupt()).stopped
             await rig.state(AgentState.READY)

@@ -293,14 +293,14 @@ def test_what_an_agent_draws_at_its_end_is_no_answer(ending, resumed):
         collector.observe()
         state, collector = collector.state(), screen.collect()
         collector.resume(state)
-    assert collector.finish(exited=True).text == "fine so far"
+    assert collector.finish(working=True).text == "fine so far"
 
 
 def test_only_what_stands_low_enough_tells_of_work():
     screen = FramelessScreen()
     collector = screen.collect()
     screen.show(f"> {TEXT}", "fine", "✻ Working hard", "fine it is", "done")
-    assert collector.finish(exited=True).text == "fine\n✻ Working hard\nfine it is\ndone"
+    assert collector.finish(working=True).text == "fine\n✻ Working hard\nfine it is\ndone"
     assert collector.finish().text == "fine\n✻ Working hard\nfine it is\ndone"
 
 
@@ -312,7 +312,7 @@ def test_a_composer_that_comes_back_into_sight_ends_what_was_kept():
     screen.rows = [f"> {TEXT}", "one", "", "1. Yes", "2. No", "", "", "", ""]
     collector.observe()
     screen.show(f"> {TEXT}", "one", "two")
-    assert collector.finish(exited=True).text == "one\ntwo"
+    assert collector.finish(working=True).text == "one\ntwo"
 
 
 LONG = TEXT + "".join(f"\nline {number} of the message" for number in range(40))

@@ -73,6 +73,10 @@ class Rig:
         self.turns.on_output()
 
 
+def working(rig: Rig) -> StateReport:
+    return StateReport(AgentState.PROCESSING, "fake", "", rig.now)
+
+
 @pytest.fixture
 def rig() -> Rig:
     return Rig()
@@ -301,13 +305,12 @@ def test_a_prompt_of_the_user_ends_the_turn_once_the_agent_works_on_it(rig, said
     rig.turns.on_prompt("something else of mine")
     rig.rows = [f"> {TEXT}", "fine", "> something else of mine", "  Queued"]
     rig.turns.on_output()
-    working = StateReport(AgentState.PROCESSING, "fake", "", rig.now)
-    rig.turns.check(working)
+    rig.turns.check(working(rig))
     assert rig.task.state is TaskState.WORKING
     if not early:
         for event in said:
             rig.turns.on_signal(event, rests=event == TitleChanged("◇ Ready"))
-    rig.turns.check(working)
+    rig.turns.check(working(rig))
     ended = over and not early
     assert rig.task.state is (TaskState.COMPLETED if ended else TaskState.WORKING)
     assert (rig.turns.current is None) is ended
@@ -319,7 +322,7 @@ def test_an_interrupt_of_another_turn_leaves_what_waits_behind_it(rig):
     rig.turns.queueing = True
     rig.begin(AgentState.PROCESSING, since=rig.now - 3)
     assert rig.turns.queues(rig.id)
-    rig.turns.stopping("interrupted by you")
+    rig.turns.stopping(working(rig), "interrupted by you")
     rig.ready()
     rig.turns.stopped("interrupted by you")
     rig.report(AgentState.PROCESSING)
@@ -329,19 +332,30 @@ def test_an_interrupt_of_another_turn_leaves_what_waits_behind_it(rig):
     assert rig.task.artifacts[0].text == "fine"
 
 
+def test_an_interrupt_is_of_what_has_just_begun_and_was_queued(rig):
+    rig.turns.queueing = True
+    rig.begin(AgentState.PROCESSING, since=rig.now - 3)
+    rig.turns.on_signal(ProgramStatus("done", {}))
+    rig.rows = [f"> {TEXT}", "✶ Working"]
+    rig.turns.on_output()
+    rig.turns.stopping(working(rig), "interrupted by you")
+    rig.ready()
+    assert (rig.task.state, rig.task.reason) == (TaskState.CANCELED, "interrupted by you")
+
+
 def test_an_interrupted_turn_has_stopped_also_once_the_agent_goes_on_with_its_queue(rig):
     rig.begin()
     rig.report(AgentState.PROCESSING)
     rig.turns.on_prompt("something else of mine")
-    rig.turns.stopping("interrupted by you")
+    rig.turns.stopping(working(rig), "interrupted by you")
     assert not rig.turns.has_stopped
     rig.turns.on_signal(ProgramStatus("idle", {}))
     rig.rows = [f"> {TEXT}", "Interrupted.", "> something else of mine"]
     rig.turns.on_output()
-    rig.turns.check(StateReport(AgentState.PROCESSING, "fake", "", rig.now))
+    rig.turns.check(working(rig))
     assert (rig.task.state, rig.task.reason) == (TaskState.CANCELED, "interrupted by you")
     assert rig.turns.has_stopped, "no second key stops the next turn"
-    rig.turns.stopping("interrupted by you")
+    rig.turns.stopping(working(rig), "interrupted by you")
     assert not rig.turns.has_stopped
 
 

@@ -672,7 +672,7 @@ class Delivery:
             return InterruptOutcome(stopped=False, alive=self._view.alive, seconds=0.0, reason=NOT_STARTED)
         self._typist.give_up("an interrupt goes first")
         async with self.busy:
-            self._turns.stopping(reason, follows)
+            self._turns.stopping(self._view.report, reason, follows)
             self._presses = True
             try:
                 outcome = await self._interrupter.run(
@@ -684,7 +684,7 @@ class Delivery:
             if outcome.stopped:
                 self._turns.stopped(reason)
             else:
-                self._turns.stopping("")
+                self._turns.not_stopped()
             return outcome
 
     def interrupted(self, since: float) -> bool:
