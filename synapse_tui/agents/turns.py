@@ -412,9 +412,13 @@ class TurnTracker:
         # Otherwise check() ends it a moment later: agents report that they are done before they draw it.
 
     def _works(self, turn: Turn, state: TaskState, reason: str) -> None:
-        turn.worked = True
+        self._begun(turn)
         self._taken(turn)
         self._conclusion.change(turn.task_id, state=state, reason=reason)
+
+    def _begun(self, turn: Turn) -> None:
+        if not turn.worked:
+            turn.worked, self._over_before = True, False  # what was said before was said of another turn
 
     def on_output(self) -> None:
         if self._answer is not None:
@@ -459,8 +463,9 @@ class TurnTracker:
             self._told_over()
         if status:
             turn.done = status in ("idle", "done")
-        if status in ("working", "done") or (isinstance(event, ProgressChanged) and event.state):
-            turn.worked = True
+        if status == "working" or (isinstance(event, ProgressChanged) and event.state):
+            self._begun(turn)
+        turn.worked = turn.worked or status == "done"
 
     def on_hook(self, kind: HookKind) -> None:
         """Note what the agent's own hooks report: a turn that they saw begin ends when they say so."""

@@ -332,6 +332,24 @@ def test_an_interrupt_of_another_turn_leaves_what_waits_behind_it(rig):
     assert rig.task.artifacts[0].text == "fine"
 
 
+def test_a_turn_from_the_queue_is_not_over_since_the_agent_was_ready_before_it(rig):
+    rig.turns.queueing = True
+    rig.begin(AgentState.PROCESSING, since=rig.now - 3)
+    rig.turns.on_prompt("something else of mine")
+    rig.report(AgentState.READY)
+    rig.check()
+    assert not rig.turns.queues(rig.id)
+    rig.report(AgentState.READY)
+    rig.report(AgentState.PROCESSING)
+    rig.rows = [f"> {TEXT}", "> something else of mine", "  Queued", "✶ Working"]
+    rig.turns.on_output()
+    rig.turns.check(working(rig))
+    assert rig.task.state is TaskState.WORKING
+    rig.turns.on_signal(ProgramStatus("done", {}))
+    rig.turns.check(working(rig))
+    assert rig.task.state is TaskState.COMPLETED  # type: ignore[comparison-overlap]
+
+
 def test_an_interrupt_is_of_what_has_just_begun_and_was_queued(rig):
     rig.turns.queueing = True
     rig.begin(AgentState.PROCESSING, since=rig.now - 3)
