@@ -707,7 +707,8 @@ class AgentSession:
         briefed = report.state is AgentState.READY and self.briefing.carries(turn)
         drawn = report.state is AgentState.READY and not turn and self._drew(previous, report.since)
         begun = previous.state is not AgentState.STARTING
-        stopped = report.state is AgentState.READY and self.delivery.interrupted(previous.since)
+        ready = self._launched and report.state is AgentState.READY
+        stopped = ready and self.delivery.interrupted(previous.since)
         if rested and begun and not (self._focused or briefed or drawn or stopped):
             self.unseen = True
         self._events.publish(AgentStateChanged(self.agent_id, report, previous))
