@@ -373,6 +373,11 @@ class Keyboard:
         if self.guard.look() is not None and self._held:
             self.guard.tell_kept()
 
+    @property
+    def wrote(self) -> bool:
+        """Whether text was typed since the last pause or Enter, and not keys such as Escape only."""
+        return self._wrote
+
     def quiet_in(self, now: float) -> float:
         need = QUIET if self._shown else QUIET_BLIND
         return max(0.0, self._last_key + need - now)

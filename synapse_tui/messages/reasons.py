@@ -19,6 +19,7 @@ class Reason(StrEnum):
     UNSTEADY = "composer just changed"
     DRAFT = "you have a draft"
     TYPING = "you are typing"
+    PRESSED = "a key was just pressed"
     TYPED_FIRST = "something else is typed first"  # an interrupt, or the answer to a dialog
     UNREAD = "agent does not read its input"
     WORKING = "working"

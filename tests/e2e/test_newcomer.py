@@ -65,7 +65,7 @@ def test_a_question_and_a_message_to_both(hands: Hands, dummy_log: Log) -> None:
 
     # A message to both
     hands.do("F2", "F2 message")
-    terminal.wait_for("bob takes it now")
+    terminal.wait_for("bob is ready to take it")
     terminal.type("the build is red")
     terminal.wait_for("▌   the build is red")
     hands.do("S-Tab", "+ add")

@@ -140,7 +140,7 @@ async def test_it_says_what_each_receiver_will_do():
         codex.become(AgentState.READY)
         gemini.become(AgentState.PROCESSING)
         await pilot.press("f2", *"ali", "comma", *"cod", "enter")
-        assert words(app, "#outlook") == "alice takes it after this turn; codex takes it now"
+        assert words(app, "#outlook") == "alice takes it after this turn; codex is ready to take it"
         gemini.become(AgentState.WAITING, "permission: rm")
         codex.draft = "half"
         await until(lambda: "codex holds it while you write there" in words(app, "#outlook") or None)
@@ -407,7 +407,9 @@ async def test_it_says_which_receiver_refuses_and_does_not_offer_to_send():
         await pilot.press("f2", *"cod", "comma", *"ali", "enter", *"hi")
         await until(lambda: "Enter send to 2" in text_of(app))
         await host.close(GEMINI)
-        await until(lambda: words(app, "#outlook") == "codex takes it now; no agent answers to '@alice'")
+        await until(
+            lambda: words(app, "#outlook") == "codex is ready to take it; no agent answers to '@alice'"
+        )
         await until(lambda: "send to 2" not in text_of(app))
         await pilot.press("enter")
         assert not [call for call in host.calls if call[0] == "send"]
@@ -420,7 +422,7 @@ async def test_an_interrupt_of_an_agent_at_rest_is_a_message():
     host.agents[CODEX].become(AgentState.READY)
     async with running(host) as (app, pilot):
         await pilot.press("f2", *"cod", "enter", "tab", "5")
-        assert words(app, "#outlook") == "codex takes it now"
+        assert words(app, "#outlook") == "codex is ready to take it"
 
 
 async def test_what_was_canceled_was_not_answered():

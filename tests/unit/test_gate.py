@@ -81,6 +81,16 @@ def test_typing_holds_for_a_moment(agent):
     assert reason(agent) == ""
 
 
+@pytest.mark.parametrize("key", [b"\x1b", b"\x1b[D", b"\r"])
+def test_a_key_that_is_no_text_holds_for_a_moment_and_is_not_called_typing(agent, key):
+    agent.keyboard.press(key)
+    hold = why_held(agent, agent.keyboard, make_profile())
+    assert hold is not None
+    assert hold.reason == "a key was just pressed"
+    agent.time += QUIET_BLIND
+    assert reason(agent) == ""
+
+
 def test_keys_that_are_held_back_hold(agent):
     agent.keyboard.hold()
     assert reason(agent) == "something else is typed first"

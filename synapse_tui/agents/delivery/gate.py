@@ -204,7 +204,7 @@ def _by_user(view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> Hold 
     if draft:
         return Hold(Reason.DRAFT)
     if quiet:
-        return Hold(Reason.TYPING, quiet)
+        return Hold(Reason.TYPING if keyboard.wrote else Reason.PRESSED, quiet)
     return _unsteady(view) if profile.composer is not None else None
 
 

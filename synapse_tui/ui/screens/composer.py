@@ -92,7 +92,7 @@ class Recipient:
             return tr("takes it in this turn if it can") if soon else tr("takes it after this turn")
         if state is AgentState.ERROR:
             return tr("takes it when its composer is empty")
-        return tr("takes it now") if state is AgentState.READY else tr(f"holds it: {self.note}")
+        return tr("is ready to take it") if state is AgentState.READY else tr(f"holds it: {self.note}")
 
     def row(self) -> Content:
         mark = self.agent.mark if self.agent is not None else None

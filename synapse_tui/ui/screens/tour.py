@@ -488,7 +488,7 @@ class Tour:
             if step.message is not None and not step.taken:
                 about: Runs = self._fate(step.message)
             elif self._was_sent(step):
-                about = [(tr("Your line went first, and the message right after it."), _STRONG)]
+                about = [(tr("Your line went first, and the message after it."), _STRONG)]
             else:
                 about = [(tr("Your draft was gone, so the message came."), _STRONG)]
             why = tr("A message is typed only into an empty composer. What you write there is never touched.")
