@@ -704,11 +704,11 @@ class AgentSession:
             self._usage.look(self._submitted)
         rested = report.state in (AgentState.READY, AgentState.WAITING) and report.state is not previous.state
         turn = self.turns.running
-        briefed = report.state is AgentState.READY and self.briefing.carries(turn)
-        drawn = report.state is AgentState.READY and not turn and self._drew(previous, report.since)
+        ready = report.state is AgentState.READY
+        briefed = ready and self.briefing.carries(turn)
+        drawn = ready and not turn and self._drew(previous, report.since)
         begun = previous.state is not AgentState.STARTING
-        ready = self._launched and report.state is AgentState.READY
-        stopped = ready and self.delivery.interrupted(previous.since)
+        stopped = ready and self._launched and self.delivery.interrupted(previous.since)
         if rested and begun and not (self._focused or briefed or drawn or stopped):
             self.unseen = True
         self._events.publish(AgentStateChanged(self.agent_id, report, previous))

@@ -248,6 +248,7 @@ class TurnTracker:
         self._over_before = False
         """Whether the agent is done with the turn before what waits in its queue, or the user's own."""
         self._over_since_stop = False
+        """Whether it has reported since the last interrupt began that it is done."""
         self._answer: AnswerCollector | None = None
         self._answered: set[str] = set()
         """Tasks answered between the Enter of a message and the proof that it was submitted."""
@@ -379,7 +380,7 @@ class TurnTracker:
         self._note_work(report)
         turn = self.current
         if report.state in (AgentState.READY, AgentState.ERROR):
-            self._told_over()
+            self._reports_over()
         if turn is None or (turn.waits and report.state is not AgentState.EXITED):
             return
         if report.rule == HOOKED:
@@ -418,7 +419,7 @@ class TurnTracker:
 
     def _begun(self, turn: Turn) -> None:
         if not turn.worked:
-            turn.worked, self._over_before = True, False  # what was said before was said of another turn
+            turn.worked, self._over_before = True, False  # earlier reports were about another turn
 
     def on_output(self) -> None:
         if self._answer is not None:
@@ -447,9 +448,11 @@ class TurnTracker:
             answer.drawn_anew()
 
     def on_signal(self, event: TerminalEvent, *, rests: bool = False) -> None:
-        """Note what the program reports; `rests` if that is the title which it has at rest.
+        """Note what the program reports, also too briefly to become the agent's state.
 
-        Between two turns it may do so too briefly to become the agent's state.
+        Args:
+            event: What it reports.
+            rests: Whether the event is a title that the agent has only at rest.
         """
         turn = self.current
         status = event.state if isinstance(event, ProgramStatus) else ""
@@ -460,7 +463,7 @@ class TurnTracker:
             return
         over = rests or status in ("idle", "done") or (isinstance(event, ProgressChanged) and not event.state)
         if over:
-            self._told_over()
+            self._reports_over()
         if status:
             turn.done = status in ("idle", "done")
         if status == "working" or (isinstance(event, ProgressChanged) and event.state):
@@ -474,7 +477,7 @@ class TurnTracker:
             self._prompted = True
             self._conclusion.forget()
         if over and self._prompted:
-            self._told_over()
+            self._reports_over()
         turn = self.current
         if turn is None or turn.waits or kind is HookKind.START:
             return
@@ -483,7 +486,7 @@ class TurnTracker:
             turn.done = over
             turn.worked = turn.worked or over
 
-    def _told_over(self) -> None:
+    def _reports_over(self) -> None:
         self._over_before = self._over_since_stop = True
 
     def on_keys(self) -> None:
@@ -498,7 +501,7 @@ class TurnTracker:
         waiting = next((turn for turn in self._turns if turn.waits), None)
         (waiting or self.current).prompts.append(text)
         if waiting is None and self._works_since is not None:
-            self._over_before = False  # the agent goes on with the turn, whatever it said of itself before
+            self._over_before = False  # it still works: what it reported before was not the end
 
     def on_user_stop(self, *, dialog: bool = False) -> None:
         """Note that the user pressed a key that interrupts; into a dialog, it may only cancel that."""
@@ -521,6 +524,7 @@ class TurnTracker:
             self.current.makes_way = self.current.task_id == follows
 
     def not_stopped(self) -> None:
+        """Note that the interrupt has failed: the turn goes on."""
         if self.current is not None:
             self.current.stop_reason, self.current.makes_way = "", False
 
@@ -583,7 +587,7 @@ class TurnTracker:
             self._promote(behind)
         elif turn.answer.followed([prompt for prompt in turn.prompts if not behind or prompt != behind.text]):
             self._ready(turn)
-            self._over_before = False  # unlike _next() has noted: the user's prompt goes before what waits
+            self._over_before = False  # the user's prompt comes first, then what waits
         else:
             return
         self.on_report(report)

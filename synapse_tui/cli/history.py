@@ -148,8 +148,7 @@ def show_command(*, task: str, as_json: bool) -> None:
         return
     found = record.task
     live = Caller.of().names()
-    how, names = _status(record, live), record.names(live)
-    called_now = {**live, **names}
+    how, names = _status(record, live), {**live, **record.names(live)}
     sender, target = sender_called(found.sender, names), called(found.target, names)
     note(f"synapse: task {found.id}: {sender} to {target}, {how}")
     now = datetime.now(UTC)
@@ -157,11 +156,11 @@ def show_command(*, task: str, as_json: bool) -> None:
         words = _WATCH_ENDS.get(Reason.of(step.reason)) or name_list(
             map(tr, step_words(TaskState(step.state), step.delivery).split(", "))
         )
-        why = f": {with_names(tr(step.reason), called_now)}" if step.reason else ""
+        why = f": {with_names(tr(step.reason), names)}" if step.reason else ""
         note(f"  {moment(step.time, now)}  {words}{why}")
     show(plain(found.text))
     show("")
-    why = with_names(tr(found.reason), called_now)
+    why = with_names(tr(found.reason), names)
     show(plain(found.answer) or f"({how if why in ('', how) else f'{how}: {why}'})")
 
 

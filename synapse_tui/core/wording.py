@@ -25,12 +25,12 @@ def sender_called(sender: Sender, names: Mapping[str, str]) -> str:
     return called(sender.sender_id, names) + ("" if sender.verified else "?")
 
 
-_AGENT_ID = re.compile(r"\bsynapse-[\w.-]+?-\d{1,5}\b", re.ASCII)  # kana may follow at once
+_IDS = re.compile(r"\bsynapse-[\w-]+-\d{1,5}\b", re.ASCII)  # kana may follow at once
 
 
 def with_names(text: str, names: Mapping[str, str]) -> str:
-    """Return a text, such as a reason, with the names of the agents whose ids it has."""
-    return _AGENT_ID.sub(lambda found: called(found[0], names), text)
+    """Call the agents by their names in a text of the host, which knows them by their ids."""
+    return _IDS.sub(lambda found: called(found[0], names), text)
 
 
 def since(seconds: float) -> str:

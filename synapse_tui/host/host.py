@@ -245,7 +245,7 @@ class _Closed(NamedTuple):
     past: Past
 
 
-class _Ended(NamedTuple):
+class _Remembered(NamedTuple):
     """What a closed agent was asked, the last first."""
 
     name: str
@@ -286,7 +286,7 @@ class Host:
         self._environ = dict(environ)
         self._agents: dict[str, AgentSession] = {}
         self._closed: deque[_Closed] = deque(maxlen=REOPENED)
-        self._ended: dict[str, _Ended] = {}  # of agents that were closed, by their ids
+        self._remembered: dict[str, _Remembered] = {}  # of agents that were closed, by their ids
         self._closes: dict[str, asyncio.Event] = {}  # under way, by the agent's id
         self._placing = asyncio.Lock()
         registry = Registry(paths.registry)
@@ -420,7 +420,7 @@ class Host:
         return sorted((task for task in every if not task.outgoing), key=lambda task: task.created_at)
 
     def _of_closed(self, known: AbstractSet[str] = frozenset()) -> Iterator[Task]:
-        return (task for ended in self._ended.values() for task in ended.tasks if task.id not in known)
+        return (task for each in self._remembered.values() for task in each.tasks if task.id not in known)
 
     def task(self, task_id: str) -> Task | None:
         """Return a task of any agent by its id; None if it is only in the history."""
@@ -655,9 +655,9 @@ class Host:
 
     def _add(self, session: AgentSession, sockets: LoopbackSockets, *, adopted: bool = False) -> None:
         self._agents[session.agent_id] = session
-        ended, name = self._ended.get(session.agent_id), session.name
-        if ended is not None and not (session.spec.restore or (name and name == ended.name)):
-            del self._ended[session.agent_id]  # of another agent that had this port
+        before, name = self._remembered.get(session.agent_id), session.name
+        if before is not None and not (session.spec.restore or (name and name == before.name)):
+            del self._remembered[session.agent_id]  # of another agent that had this port
         self._share_memory()
         self.history.restore(session, release=session.spec.restore or adopted, adopted=adopted)
         # Whoever sees the agent on the screen can find it; its status says until when callers have to wait.
@@ -874,9 +874,9 @@ class Host:
         """Keep what an agent has done for those who look at its messages while it ends, and later."""
         own = list(itertools.islice(session.tasks.finished(), RECENT_CLOSED))
         known = {task.id for task in own}
-        before = self._ended[session.agent_id].tasks if session.agent_id in self._ended else ()
+        before = self._remembered[session.agent_id].tasks if session.agent_id in self._remembered else ()
         own += [task for task in before if task.id not in known]
-        self._ended[session.agent_id] = _Ended(session.name, own[:RECENT_CLOSED])
+        self._remembered[session.agent_id] = _Remembered(session.name, own[:RECENT_CLOSED])
 
     async def restart(self, agent_id: str) -> AgentSession:
         """Restart an agent with its current profile, keeping its id, name, folder and queue.

@@ -388,7 +388,7 @@ class Sidebar(FaultTolerant, Vertical):
         """
         view = self.query_one(f"#{list_id}", OptionList)
         offset = view.scroll_offset.y
-        follows = isinstance(view, MessageList) and view.follows
+        following = view if isinstance(view, MessageList) and view.follows else None
         before, after = [option.id for option in view.options], [row.id for row in rows]
         marked = view.highlighted_option.id if view.highlighted_option else None
         if before != after[: len(before)] or None in after:
@@ -400,9 +400,9 @@ class Sidebar(FaultTolerant, Vertical):
         view.add_options(rows[len(before) :])
         if not before and marked in after and view.has_focus:
             view.highlighted = after.index(marked)
-        elif isinstance(view, MessageList) and follows and after != before:
-            view.highlighted = None
-            view.show_end()
+        elif following is not None and after != before:
+            following.highlighted = None
+            following.show_end()
         elif not before:
             view.scroll_to(y=offset, animate=False)
 

@@ -353,14 +353,6 @@ def sender_name(sender: Sender, labels: Mapping[str, str]) -> str:
     return _short(sender_called(sender, labels))
 
 
-_IDS = re.compile(r"\bsynapse-[\w-]+-\d{1,5}\b")
-
-
-def with_names(text: str, labels: Mapping[str, str]) -> str:
-    """Call the agents by their names in a text of the host, which knows them by their ids."""
-    return _IDS.sub(lambda found: labels.get(found[0], found[0]), text)
-
-
 def named(agent_id: str, labels: Mapping[str, str]) -> str:
     """Return an agent's name and kind: `alice (claude)`."""
     name, kind = party(agent_id, labels), kind_of(agent_id)

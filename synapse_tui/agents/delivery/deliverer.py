@@ -406,7 +406,7 @@ class Delivery:
         self._stopped_at = float("-inf")
         self._typing = ""  # task whose message is being typed
         self._interrupted: set[str] = set()
-        self._presses = False  # whether an interrupt is being made
+        self._interrupt_runs = False
         self._interrupting = ""  # urgent message that the agent is being interrupted for
 
     def follow(self, profile: Profile) -> None:
@@ -673,13 +673,13 @@ class Delivery:
         self._typist.give_up("an interrupt goes first")
         async with self.busy:
             self._turns.stopping(self._view.report, reason, follows)
-            self._presses = True
+            self._interrupt_runs = True
             try:
                 outcome = await self._interrupter.run(
                     self._settlement.submitted, lambda: self._turns.has_stopped
                 )
             finally:
-                self._presses, self._stopped_at = False, self._view.now()
+                self._interrupt_runs, self._stopped_at = False, self._view.now()
             self._given_back(outcome.restored)
             if outcome.stopped:
                 self._turns.stopped(reason)
@@ -690,7 +690,7 @@ class Delivery:
     def interrupted(self, since: float) -> bool:
         """Whether what the agent did since then has ended, or ends now, by an interrupt."""
         ended = since <= self._stopped_at and self._view.now() - self._stopped_at < STOPPED_BY_USER
-        return self._presses or ended
+        return self._interrupt_runs or ended
 
     def _given_back(self, text: str) -> None:
         if text and (task_id := self._turns.withdraw(text)):

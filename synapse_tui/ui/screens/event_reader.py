@@ -28,9 +28,10 @@ from synapse_tui.core.events import (
     WatchChanged,
 )
 from synapse_tui.core.model import AgentState
+from synapse_tui.core.wording import with_names
 from synapse_tui.system.language import tr
 from synapse_tui.widgets.text import plural
-from synapse_tui.widgets.views import in_words, with_names
+from synapse_tui.widgets.views import in_words
 
 from .agents import StateView, WatchView
 from .answers import Answers
