@@ -128,7 +128,7 @@ def task_to_json(task: Task) -> Json:
         "messages": [to_json(message) for message in task.messages],
         "created_at": task.created_at.isoformat(),
         "updated_at": task.updated_at.isoformat(),
-        "entered": task.entered_at.isoformat(),
+        "state_since": task.since.isoformat(),
         "metadata": {key: value for key, value in task.metadata.items() if _is_plain(value)},
     }
 
@@ -146,7 +146,7 @@ def task_from_json(content: Json) -> Task:
             "reply": ReplyState(content.get("reply", "")),
             "created_at": datetime.fromisoformat(content["created_at"]),
             "updated_at": datetime.fromisoformat(content["updated_at"]),
-            "entered": datetime.fromisoformat(str(content.get("entered") or content["updated_at"])),
+            "state_since": datetime.fromisoformat(str(content.get("state_since") or content["updated_at"])),
             "metadata": MappingProxyType(dict(content["metadata"])),
         }
     )

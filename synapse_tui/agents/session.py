@@ -620,7 +620,7 @@ class AgentSession:
         inbox = self._style.info_to_inbox and request.priority == INFO_PRIORITY
         self.console.look_for_stop()
         task = self.control.put(request, inbox=inbox)
-        delivery.explain()
+        delivery.update_reasons()
         self.console.wake()
         return self.tasks.get(task.id)
 
@@ -719,7 +719,7 @@ class AgentSession:
         return by_output and report.since - self._sized < DRAWS and until - report.since < DRAWS
 
     def _on_exited(self, status: ExitStatus) -> None:
-        self.delivery.explain()
+        self.delivery.update_reasons()
         self.exit = status
         self._follow_ups.exited(Reason.AGENT_EXITED)
         self._events.publish(AgentProcessExited(self.agent_id, status))

@@ -154,7 +154,7 @@ class Task:
         caller: Owner of the API key used (`Principal.name`); empty for the user of this machine.
         messages: The task's protocol messages, oldest first; empty for a plain message.
         follows: Id of the task it continues; it is typed like any message but is not a task of its own.
-        entered: When it came into its state; None for `updated_at`. Not stored.
+        state_since: When it came into its state; None for `updated_at`. Not stored.
     """
 
     id: str
@@ -177,19 +177,19 @@ class Task:
     caller: str = ""
     messages: tuple[TaskMessage, ...] = ()
     follows: str = ""
-    entered: datetime | None = field(default=None, compare=False)
+    state_since: datetime | None = field(default=None, compare=False)
 
     @property
     def short_id(self) -> str:
         return self.id[:8]
 
     @property
-    def entered_at(self) -> datetime:
+    def since(self) -> datetime:
         """When it came into its state, whatever else has changed since.
 
         What waits does since it came, or since a person held or released it.
         """
-        return self.entered or (self.created_at if self.delivery.waits else self.updated_at)
+        return self.state_since or (self.created_at if self.delivery.waits else self.updated_at)
 
     @property
     def watched(self) -> bool:

@@ -47,7 +47,16 @@ _NAMED = {
     "metadata",
 }
 _TIMES = {"created_at", "updated_at"}
-_INTERNAL = {"response_expected", "outgoing", "replied", "reply", "caller", "messages", "follows", "entered"}
+_INTERNAL = {
+    "response_expected",
+    "outgoing",
+    "replied",
+    "reply",
+    "caller",
+    "messages",
+    "follows",
+    "state_since",
+}
 _PLAIN = [field.name for field in dataclasses.fields(Task) if field.name not in _NAMED | _TIMES | _INTERNAL]
 """Fields that are exported as they are: all that `json_of` does not name and that are not internal."""
 

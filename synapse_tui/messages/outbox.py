@@ -50,7 +50,7 @@ class Outbox:
         """Ids of the messages in the inbox."""
         self._length = 0
         self._front: list[str] = []
-        """The first messages at the last call of `hold`."""
+        """The first messages at the last call of `set_reasons`."""
         self._changed_since: dict[str, None] = {}
         """Messages changed since then."""
         tasks.rules.append(self._changed)
@@ -142,9 +142,9 @@ class Outbox:
     def park(self, task_id: str, reason: str = Reason.HELD_BY_USER, why: Parked = Parked.HELD) -> Task:
         """Hold a message until a person releases or retries it; others continue."""
         self._waiting(task_id)
-        since = self._tasks.get(task_id).entered if self.is_parked(task_id) else self._tasks.now()
+        since = self._tasks.get(task_id).state_since if self.is_parked(task_id) else self._tasks.now()
         self._change(task_id, hold=why, urgent=False)
-        return self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=reason, entered=since)
+        return self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=reason, state_since=since)
 
     def doubt(self, task_id: str, reason: str = "") -> Task:
         return self.park(
@@ -173,7 +173,7 @@ class Outbox:
         if task.delivery in BEING_TYPED:
             return task
         now = self._tasks.now()
-        return self._tasks.change(task_id, delivery=DeliveryState.QUEUED, reason="", entered=now)
+        return self._tasks.change(task_id, delivery=DeliveryState.QUEUED, reason="", state_since=now)
 
     def send_now(self, task_id: str) -> Task:
         self._waiting(task_id)
@@ -190,7 +190,7 @@ class Outbox:
         self._insert(self._entries[task_id], min(max(0, place), len(self._order)))
         self._tasks.publish(task_id)
 
-    def hold(self, reason: str, but: str = "") -> None:
+    def set_reasons(self, reason: str, but: str = "") -> None:
         """Set the reason of the first unparked messages, except `but`.
 
         The reason changes several times per turn. Messages further back wait for those before them in any

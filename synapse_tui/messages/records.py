@@ -287,7 +287,7 @@ class Record:
 
     def of(self, task: Task) -> Record:
         """Return the record of its task after a change."""
-        taken = task.entered_at if task.delivery is DeliveryState.SUBMITTED else None
+        taken = task.since if task.delivery is DeliveryState.SUBMITTED else None
         finished = task.updated_at if task.state.final else None
         return dataclasses.replace(
             self, task=task, submitted_at=self.submitted_at or taken, finished_at=finished

@@ -22,7 +22,7 @@ Json = TypeVar("Json", dict[str, Any], list[dict[str, Any]])
 
 
 _CONVERTED = {"id", "target", "sender", "text", "metadata", "messages", "artifacts", "outgoing"}
-_CHANGING = {"entered", "updated_at", "state", "delivery", "reason", "replied", "reply"}
+_CHANGING = {"state_since", "updated_at", "state", "delivery", "reason", "replied", "reply"}
 _PLAIN = [field.name for field in dataclasses.fields(Task) if field.name not in _CONVERTED | _CHANGING]
 """Fields of a task that never change and are stored as they are, in columns of their names."""
 

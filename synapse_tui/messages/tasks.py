@@ -253,10 +253,10 @@ class TaskStore:
             return old
         now = self._clock()
         new = dataclasses.replace(old, updated_at=now, **fields)  # type: ignore[arg-type]
-        if "entered" not in fields:
+        if "state_since" not in fields:
             same = (new.state, new.delivery) == (old.state, old.delivery)
-            kept = old.entered if new.delivery.waits and old.delivery.waits else now
-            new = dataclasses.replace(new, entered=old.entered_at if same else kept)
+            kept = old.state_since if new.delivery.waits and old.delivery.waits else now
+            new = dataclasses.replace(new, state_since=old.since if same else kept)
         if new.state.final and not old.state.final and "reply" not in fields and is_awaited(new):
             new = dataclasses.replace(new, reply=ReplyState.DUE)
         changed = new.reply is not old.reply or new.state is not old.state or new.artifacts != old.artifacts

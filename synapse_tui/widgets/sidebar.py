@@ -95,7 +95,7 @@ def message_row(
 ) -> Content:
     """Render a message in 2 to 4 lines: sender, target, state, age; text; reason; answer."""
     mark = delivery_mark(task)
-    old = since((now - task.entered_at).total_seconds())
+    old = since((now - task.since).total_seconds())
     position, count = place
     tail = f"{mark.word} {old}" if count < 2 else f"{mark.word} #{position} {old}"
     room = width - 4 - cell_len(tail)

@@ -234,7 +234,7 @@ def _since_held(view: AgentView, session: AgentSession, now: datetime, clock: fl
     """Let the age of an agent that holds messages be that of the hold, not of its last turn's end."""
     if view.mark is not HOLDS:
         return view
-    began = min(task.entered_at for task in _held(session))
+    began = min(task.since for task in _held(session))
     return replace(view, since=clock - (now - began).total_seconds())
 
 
@@ -269,7 +269,7 @@ def _view(
     held = _held(session)
     kind = session.agent_type
     known = (name, kind, session.profile.display, f"{kind}-{session.port}", f"{name}-{session.port}")
-    unparked = [task.entered_at for task in held if Reason.of(task.reason) is not Reason.HELD_BY_USER]
+    unparked = [task.since for task in held if Reason.of(task.reason) is not Reason.HELD_BY_USER]
     return AgentView(
         agent_id=session.agent_id,
         number=number,

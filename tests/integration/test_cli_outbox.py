@@ -101,7 +101,7 @@ async def test_an_agent_takes_back_its_own_kept_messages_only(shell: Shell) -> N
 
 async def test_the_list_shows_why_each_waits(shell: Shell, gemini: FakeAgent) -> None:
     task = gemini.wait("こんにちは\n世界 " + "x" * 80, CODEX, 4)
-    gemini.outbox.hold("you have a draft")
+    gemini.outbox.set_reasons("you have a draft")
     result = await shell.run("outbox", "gemini", "list")
     assert result.code == 0
     head, row = result.out.splitlines()
@@ -208,7 +208,7 @@ async def test_one_who_waits_is_told_how_far_the_message_has_come(shell: Shell, 
     line = (await waiting.stderr.readline()).decode()
     own = list(gemini.tasks)[-1]
     assert line == f"{gemini.agent_id}: queued (message {own.short_id}, task {task.short_id})\n"
-    gemini.outbox.hold("working")
+    gemini.outbox.set_reasons("working")
     line = (await waiting.stderr.readline()).decode()
     assert line == f"{gemini.agent_id}: held: working (message {own.short_id}, task {task.short_id})\n"
     gemini.outbox.take(own.id)

@@ -49,7 +49,7 @@ async def test_a_table_of_all(shell: Shell, gemini: FakeAgent, claude: FakeAgent
     claude.state = AgentState.WAITING
     claude.now = 68.0
     claude.wait("hello")
-    claude.outbox.hold("permission dialog open")
+    claude.outbox.set_reasons("permission dialog open")
     gemini.info("by the way")
     result = await shell.run("status")
     assert (result.code, result.err) == (0, "")

@@ -256,7 +256,7 @@ async def test_the_age_of_what_was_sent_counts_from_then_though_the_work_begins_
         task = host.change(host.tasks[-1].id, delivery=DeliveryState.SUBMITTED, updated_at=began)
         await until(lambda: "→ bob, sent 0:4" in text_of(app))
         now = host.now()
-        host.change(task.id, state=TaskState.WORKING, updated_at=now, entered=now)
+        host.change(task.id, state=TaskState.WORKING, updated_at=now, state_since=now)
         await until(lambda: app.messages._tasks[task.id].state is TaskState.WORKING)
         assert "→ bob, sent 0:4" in text_of(app)
 

@@ -620,7 +620,7 @@ async def test_lately_counts_from_when_a_message_came_to_ask() -> None:
     task = host.message(
         CLAUDE, "clean up", delivery=DeliveryState.SUBMITTED, state=TaskState.INPUT_REQUIRED, minutes=0.5
     )
-    host.change(task.id, updated_at=host.now(), entered=task.updated_at)
+    host.change(task.id, updated_at=host.now(), state_since=task.updated_at)
     async with on_the_board(host) as (app, _pilot, _clock):
         await until(lambda: "needs you: clean up" in text_of(app))
         (row,) = (row for row in text_of(app).splitlines() if "needs you: clean up" in row)

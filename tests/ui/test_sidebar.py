@@ -259,7 +259,7 @@ def test_the_age_of_a_message_is_that_of_what_its_mark_says():
     host = three_agents()
     task = host.message(CODEX, "look", delivery=DeliveryState.SUBMITTED, state=TaskState.INPUT_REQUIRED)
     at = task.created_at
-    task = dataclasses.replace(task, updated_at=at + timedelta(seconds=50), entered=at)
+    task = dataclasses.replace(task, updated_at=at + timedelta(seconds=50), state_since=at)
     assert "needs you 1:00" in message_row(task, {}, 60, at + timedelta(seconds=60)).plain
 
 

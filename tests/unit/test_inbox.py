@@ -41,7 +41,7 @@ def test_an_unread_message_is_queued_says_why_and_is_never_next(agent: FakeAgent
     )
     assert agent.outbox.head is None
     typed = agent.wait("do it")
-    agent.outbox.hold("working")
+    agent.outbox.set_reasons("working")
     assert agent.outbox.head == agent.tasks.get(typed.id)
     assert agent.tasks.get(info.id).reason == Reason.IN_INBOX
 

@@ -169,7 +169,7 @@ async def test_a_message_that_cannot_be_saved_says_so(agent, client, monkeypatch
 @pytest.mark.parametrize("target", ["all", "the message"])
 async def test_only_a_person_allows_messages_to_a_program_without_a_profile(agent, client, target):
     task = agent.wait("hello", CODEX)
-    agent.outbox.hold(f"{Reason.NO_PROFILE}: no profile")
+    agent.outbox.set_reasons(f"{Reason.NO_PROFILE}: no profile")
     path = f"/outbox/{task.id if target != 'all' else 'all'}/release"
     assert (await post(client, path, CODEX.sender_id)).json()["tasks"][0]["id"] == task.id
     assert not agent.allowed, "the agent that sent it may not"

@@ -56,7 +56,7 @@ async def test_why(agent, client):
 async def test_what_holds_the_outbox(agent, client):
     parked, free = agent.wait("first"), agent.wait("second", CODEX)
     agent.info("by the way")
-    agent.outbox.hold("permission dialog open")
+    agent.outbox.set_reasons("permission dialog open")
     agent.outbox.park(parked.id)
     outbox = (await client.get("/status?why=true")).json()["outbox"]
     assert (outbox["waiting"], outbox["held"], outbox["unread"]) == (2, 1, 1)

@@ -91,7 +91,7 @@ async def test_waiting_messages_come_back_in_order(path):
         ids = [send(book, outbox, text) for text in "abc"]
         outbox.send_now(ids[2])
         outbox.park(ids[0])
-        outbox.hold("working")
+        outbox.set_reasons("working")
         foreign, box, _ = make_book(history, OTHER)
         send(foreign, box, "for another")
     found = await restart(path)
@@ -270,7 +270,7 @@ def test_what_may_have_been_sent_is_never_typed_by_itself(state, delivery, hold,
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["send", "hold", "type", "enter", "went", "now", "park", "flush", "cancel"]),
+        st.sampled_from(["send", "reason", "type", "enter", "went", "now", "park", "flush", "cancel"]),
         st.integers(0, 3),
     ),
     max_size=30,
@@ -278,7 +278,7 @@ STEPS = st.lists(
 
 
 ACTS: dict[str, Callable[[TaskStore, Outbox, str], object]] = {
-    "hold": lambda _, outbox, task_id: outbox.hold(f"not {task_id[:2]}"),
+    "reason": lambda _, outbox, task_id: outbox.set_reasons(f"not {task_id[:2]}"),
     "type": lambda book, _, task_id: book.change(task_id, delivery=DeliveryState.TYPING, reason=""),
     "enter": lambda book, _, task_id: book.change(task_id, delivery=DeliveryState.SUBMITTING),
     "went": lambda book, _, task_id: book.change(task_id, delivery=DeliveryState.SUBMITTED),

@@ -57,17 +57,17 @@ def test_every_change_is_journaled_before_it_is_heard():
 def test_a_message_waits_since_it_came_however_often_it_is_tried():
     tasks, _ = book()
     task = tasks.create(MessageRequest("hello", USER))
-    assert task.entered_at == task.created_at
+    assert task.since == task.created_at
     held = tasks.change(task.id, delivery=DeliveryState.HELD, reason="you have a draft")
-    assert held.entered_at == task.created_at < held.updated_at
+    assert held.since == task.created_at < held.updated_at
     again = tasks.change(task.id, reason="permission dialog open")
     for delivery in (DeliveryState.QUEUED, DeliveryState.TYPING, DeliveryState.HELD):
         again = tasks.change(task.id, delivery=delivery)
-        assert again.entered_at == task.created_at
-    assert dataclasses.replace(again, entered=None).entered_at == task.created_at, "as restored"
+        assert again.since == task.created_at
+    assert dataclasses.replace(again, state_since=None).since == task.created_at, "as restored"
     given = tasks.change(task.id, delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING)
-    assert given.entered_at == given.updated_at
-    assert tasks.change(task.id, reason="another").entered_at == given.entered_at
+    assert given.since == given.updated_at
+    assert tasks.change(task.id, reason="another").since == given.since
 
 
 def test_an_id_is_taken_once():
@@ -186,17 +186,17 @@ def test_what_is_being_typed_is_not_queued_again_by_its_release(box):
 
 def test_what_a_person_must_release_waits_since_it_was_held(box):
     task_id, tasks = put(box, "a"), box._tasks
-    box.hold("working")
-    assert tasks.get(task_id).entered_at == tasks.get(task_id).created_at
+    box.set_reasons("working")
+    assert tasks.get(task_id).since == tasks.get(task_id).created_at
     tasks.change(task_id, delivery=DeliveryState.TYPING)
     held = box.park(task_id, "agent did not take Enter")
-    assert held.entered_at > tasks.get(task_id).created_at
-    assert held.entered_at <= held.updated_at
+    assert held.since > tasks.get(task_id).created_at
+    assert held.since <= held.updated_at
     again = box.park(task_id, "agent did not take Enter; the text was taken back")
-    assert again.entered_at == held.entered_at
-    assert box.release(task_id).entered_at > held.entered_at, "it waits anew"
-    box.hold("working")
-    assert tasks.get(task_id).entered_at > held.entered_at
+    assert again.since == held.since
+    assert box.release(task_id).since > held.since, "it waits anew"
+    box.set_reasons("working")
+    assert tasks.get(task_id).since > held.since
 
 
 @pytest.mark.parametrize(("priority", "ahead"), [(1, 3), (2, 2), (3, 2), (4, 1), (5, 1)])
@@ -214,7 +214,7 @@ def test_it_is_known_how_many_go_before_a_new_message(box, priority, ahead):
 
 def test_only_a_message_that_was_held_is_released_when_it_is_to_go_now(box):
     first, second = put(box, "a"), put(box, "b")
-    box.hold("working")
+    box.set_reasons("working")
     box.park(first)
     for task_id, delivery, reason in (
         (second, DeliveryState.HELD, "working"),

@@ -177,7 +177,7 @@ async def told_why(client: httpx.AsyncClient, agent: FakeAgent) -> None:
     """What deliveries do whenever a message comes, and several times in each turn."""
     agent.accept(MessageRequest("Hello!", USER))
     for reason in ("the agent works", "you type in its pane"):
-        agent.outbox.hold(reason)
+        agent.outbox.set_reasons(reason)
         head = agent.outbox.head
         assert head is not None
         assert head.reason == reason

@@ -119,8 +119,8 @@ class Admission:
         )
 
     def why_not(self, task: Task | None) -> Hold | None:
-        works = self.into_turn(task)
-        hold = why_held(self._view, self._keyboard, self.profile, works=works)
+        into_turn = self.into_turn(task)
+        hold = why_held(self._view, self._keyboard, self.profile, into_turn=into_turn)
         if hold is not None:
             return hold
         if (left := self._unproved_for()) > 0:
@@ -128,14 +128,14 @@ class Admission:
         if problem := self._tasks.journal.problem:
             # Without a durable note, a crash after Enter would type the message twice.
             return Hold(problem, RETRY)
-        if not self._turns.takes(into_turn=works):
+        if not self._turns.takes(into_turn=into_turn):
             return Hold(Reason.WORKING)
-        if not works and (left := self._begins_in()) > 0:
+        if not into_turn and (left := self._begins_in()) > 0:
             return Hold(Reason.WORKING, left)
         urgent = task is not None and task.priority >= INTERRUPT_PRIORITY
         if self._outbox.barrier and not urgent:
             return Hold(self._outbox.barrier)
-        retry_at = max(self._retry_at, self._retry_in_turn_at) if works else self._retry_at
+        retry_at = max(self._retry_at, self._retry_in_turn_at) if into_turn else self._retry_at
         left = retry_at - self._view.now()
         return Hold("tries again", left) if left > 0 else None
 
@@ -452,18 +452,19 @@ class Delivery:
         self._settlement.abandon()
         self._turns.end_all(TaskState.FAILED, Reason.AGENT_EXITED)
 
-    def explain(self) -> None:
+    def update_reasons(self) -> None:
+        """Note on each waiting message why it waits; what is being typed gives way to an interrupt."""
         urgent = self._urgent()
         if self._typing and urgent is not None and urgent.id != self._typing:
             self._typist.give_up("something urgent goes first")
         if self._typing:
-            self._outbox.hold("another message goes first", but=self._typing)
+            self._outbox.set_reasons("another message goes first", but=self._typing)
         elif urgent is not None and self._interrupts_for(urgent):
             reason = DENIES if dialog_open(self._view) else INTERRUPTS
             self._tasks.change(urgent.id, delivery=DeliveryState.QUEUED, reason=reason)
-            self._outbox.hold("another message goes first", but=urgent.id)
+            self._outbox.set_reasons("another message goes first", but=urgent.id)
         elif (hold := self._why_not(self._outbox.head)) is not None:
-            self._outbox.hold(hold.reason)
+            self._outbox.set_reasons(hold.reason)
 
     def on_enter(self, text: str) -> None:
         """Note the user's Enter on a text that an interrupt may restore; empty if none is visible."""
@@ -582,7 +583,7 @@ class Delivery:
         if hold is not None and await self._make_room(task, hold):
             return 0.0
         if hold is not None:
-            self._outbox.hold(hold.reason)
+            self._outbox.set_reasons(hold.reason)
             return min((s for s in (hold.seconds, recheck) if s is not None), default=None)
         async with self.busy:
             await self._view.settled(0, SETTLE)
@@ -590,7 +591,7 @@ class Delivery:
                 if not await self._typist.rests_in_turn():
                     self._admission.try_later_in_turn(RETRY)  # it would only be typed and removed again
             elif not await self._typist.keys_are_shown():
-                self._outbox.hold(Reason.TYPING)
+                self._outbox.set_reasons(Reason.TYPING)
                 return READS_AGAIN
             # The checks and the lock may have taken a while.
             head = self._outbox.head
@@ -606,8 +607,8 @@ class Delivery:
         self._outbox.note_entered(task.id, entered=False)
         try:
             self._tasks.change(task.id, delivery=DeliveryState.TYPING, reason="")
-            works = self._admission.into_turn(task)
-            result = await self._typist.type(text, lambda: self._commit(task.id), works=works)
+            into_turn = self._admission.into_turn(task)
+            result = await self._typist.type(text, lambda: self._commit(task.id), into_turn=into_turn)
             self._settlement.settle(Unsent(task.id, text, result.entered), result)
         finally:
             self._typing = ""
@@ -630,10 +631,10 @@ class Delivery:
 
     async def _look_again(self, message: Unsent) -> float | None:
         if self._view.alive and dialog_open(self._view):
-            self._outbox.hold(dialog_words(self._view))
+            self._outbox.set_reasons(dialog_words(self._view))
             return None
         if self._view.alive and message.unread and self._view.unread:
-            self._outbox.hold(Reason.UNREAD)
+            self._outbox.set_reasons(Reason.UNREAD)
             return READS_AGAIN
         async with self.busy:
             urgent = self._urgent()

@@ -124,15 +124,25 @@ class Hold(NamedTuple):
 
 
 def why_held(
-    view: AgentTerminal, keyboard: Keyboard, profile: Profile, *, works: bool = False
+    view: AgentTerminal, keyboard: Keyboard, profile: Profile, *, into_turn: bool = False
 ) -> Hold | None:
+    """Return why no message may be typed now, by the terminal, the keyboard and the profile; None if one may.
+
+    What else holds a message (its turn, the history, a failure before) is in `Admission.why_not`.
+
+    Args:
+        view: The agent's terminal.
+        keyboard: What the user has typed into it.
+        profile: How the agent is recognised.
+        into_turn: Whether the message may be typed while the agent works.
+    """
     if not view.alive:
         return Hold(Reason.AGENT_EXITED)
     if not view.allowed:
         return Hold(
             f"{Reason.NO_PROFILE}: no profile; describe it: synapse profile new {profile.command_line}"
         )
-    if blocked := _blocked(view, profile, works=works):
+    if blocked := _blocked(view, profile, into_turn=into_turn):
         return blocked
     by_user = _by_user(view, keyboard, profile)
     return by_user or (Hold(Reason.UNREAD, READS_AGAIN) if view.unread else None)
@@ -175,11 +185,11 @@ def dialog_words(view: AgentTerminal) -> str:
     return DIALOGS[reading.dialog_kind] if reading.dialog else _WORDS[AgentState.WAITING]
 
 
-def _blocked(view: AgentTerminal, profile: Profile, *, works: bool) -> Hold | None:
+def _blocked(view: AgentTerminal, profile: Profile, *, into_turn: bool) -> Hold | None:
     state = view.report.state
     if dialog_open(view):
         return Hold(dialog_words(view))
-    if state is AgentState.READY or (works and state is AgentState.PROCESSING):
+    if state is AgentState.READY or (into_turn and state is AgentState.PROCESSING):
         return None
     if state is AgentState.UNKNOWN and profile.asks:
         unseen = _unseen(view.reading(), profile) or Reason.STATE_UNKNOWN

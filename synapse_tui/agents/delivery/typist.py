@@ -200,12 +200,12 @@ class KeyPress:
         """Wait until the agent has rested for a frame during a turn, when spinners may move."""
         return await self._view.settled(FRAME, RESTLESS, TICKS)
 
-    async def press(self, look: Callable[[], Seen], *, works: bool = False) -> Seen | None:
+    async def press(self, look: Callable[[], Seen], *, into_turn: bool = False) -> Seen | None:
         for _ in range(TRIES):
-            if works and not await self.rest_in_turn():
+            if into_turn and not await self.rest_in_turn():
                 look()
                 continue
-            if not works and not await self.rest():
+            if not into_turn and not await self.rest():
                 await self._view.settled(0, SLEEPS)
             if (seen := await self._view.press(self._key, look, ENTER_READ)) is not None:
                 return seen
@@ -275,8 +275,8 @@ class Typist(Composing):
         self._profile = profile
         self._enter = KeyPress(self._view, profile.submit.enter)
 
-    async def type(self, text: str, commit: Commit, *, works: bool = False) -> TypingResult:
-        self._in_turn, self._given_up, self._alone = works, "", True
+    async def type(self, text: str, commit: Commit, *, into_turn: bool = False) -> TypingResult:
+        self._in_turn, self._given_up, self._alone = into_turn, "", True
         self._said = self.proof(text).begun("", self._view.screen_text())
         self._keyboard.hold()
         try:
@@ -428,7 +428,7 @@ class Typist(Composing):
             return _Mark(self._view.report.since, tail)
 
         try:
-            seen = await self._enter.press(look, works=self._in_turn)
+            seen = await self._enter.press(look, into_turn=self._in_turn)
         except _Gone:
             if before is None:
                 raise

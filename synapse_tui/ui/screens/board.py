@@ -227,7 +227,7 @@ class BoardActions:
                     continue
                 asking += same
                 found.append((passage.at, _passage(passage, labels.get(agent_id, ""), now)))
-        found += [(task.entered_at, _message(task, labels, now)) for task in tasks if task not in asking]
+        found += [(task.since, _message(task, labels, now)) for task in tasks if task not in asking]
         found.sort(key=lambda each: each[0], reverse=True)
         return [happening for _at, happening in found[:TIMELINE_EVENTS]]
 
@@ -235,7 +235,7 @@ class BoardActions:
 def _is_of(task: Task, passage: Passage) -> bool:
     """Whether a message's last change is what a passage of its agent says too."""
     state = {AgentState.READY: TaskState.COMPLETED, AgentState.WAITING: TaskState.INPUT_REQUIRED}
-    apart = abs((task.entered_at - passage.at).total_seconds())
+    apart = abs((task.since - passage.at).total_seconds())
     return task.state is state.get(passage.state) and apart < SAME_SECONDS
 
 
@@ -267,12 +267,10 @@ def _answer_line(session: AgentSession) -> str:
         return (task for task in ended if not task.outgoing)  # what others have answered
 
     newest = islice(answered(session.tasks.finished()), 1)
-    last = max(
-        (*newest, *answered(session.tasks.unfinished())), key=lambda task: task.entered_at, default=None
-    )
+    last = max((*newest, *answered(session.tasks.unfinished())), key=lambda task: task.since, default=None)
     ended = session.timeline.ended_at
-    past = ended is not None and last is not None and ended > last.entered_at
-    if last is None or past or session.timeline.worked_after(last.entered_at):
+    past = ended is not None and last is not None and ended > last.since
+    if last is None or past or session.timeline.worked_after(last.since):
         return ""
     return "".join(text for text, _style in markdown_line(answer_words(last), "", "")).strip()
 
@@ -296,7 +294,7 @@ def _task_line(session: AgentSession, labels: dict[str, str]) -> str:
 
 
 def _wait(task: Task, labels: dict[str, str], now: datetime) -> Waiting:
-    seconds = (now - task.entered_at).total_seconds()
+    seconds = (now - task.since).total_seconds()
     held = task.delivery is DeliveryState.HELD
     return Waiting(
         f"{sender_name(task.sender, labels)} → {party(task.target, labels)}",
@@ -311,7 +309,7 @@ def _message(task: Task, labels: dict[str, str], now: datetime) -> TimelineEvent
     mark = delivery_mark(task)
     way = f"{sender_name(task.sender, labels)} → {party(task.target, labels)}"
     return TimelineEvent(
-        _age(task.entered_at, now), mark.glyph, mark.colour, way, f"{mark.word}: {one_line(task.text)}"
+        _age(task.since, now), mark.glyph, mark.colour, way, f"{mark.word}: {one_line(task.text)}"
     )
 
 

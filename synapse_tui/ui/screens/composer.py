@@ -798,7 +798,7 @@ def last_lines(sent: Sequence[tuple[Task, str, bool]], width: int, now: datetime
         elif not task.state.final and (why := reason_words(task.reason, mark, {})):
             status = why if why.startswith(status) else f"{status}: {why}"
         name = shorten(one_line(receiver), NAME, "middle")
-        status = f"  {shorten(status, width // 3)} {since((now - task.entered_at).total_seconds())}"
+        status = f"  {shorten(status, width // 3)} {since((now - task.since).total_seconds())}"
         head = Piece(pad("" if number else tr("Last"), LABEL), "$faint")
         left = [head, Piece(f"{mark.glyph} ", f"${mark.colour}"), Piece(f"{name}  ", "$ink")]
         left.append(Piece(one_line(task.text), "$muted", cut="end"))

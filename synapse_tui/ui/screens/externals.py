@@ -285,7 +285,7 @@ def task_rows(conversation: Conversation, width: int, now: datetime) -> Iterator
     for task in reversed(conversation.tasks):
         mark = delivery_mark(task)
         head = f" {mark.glyph} {task.short_id}  "
-        tail = f"{mark.word}  {moment(task.entered_at, now)}"
+        tail = f"{mark.word}  {moment(task.since, now)}"
         text = shorten(one_line(task.text), max(4, width - cell_len(head) - cell_len(tail) - 2))
         below = tr(one_line(task.reason)) or (f"↳ {one_line(task.answer)}" if task.answer else "")
         row = Content.assemble(

@@ -334,7 +334,7 @@ class MessageActions:
         if task.delivery not in _GIVEN:
             self._given.pop(task.id, None)
         elif task.id not in self._given:
-            self._given[task.id] = task.entered_at if task.state is TaskState.WORKING else task.updated_at
+            self._given[task.id] = task.since if task.state is TaskState.WORKING else task.updated_at
 
     def task_changed(self, task: Task) -> None:
         self._questions.drop_needless()
@@ -669,7 +669,7 @@ def progress_rows(sent: Sequence[MessageProgress], width: int, now: datetime) ->
         head = f" {progress.mark.glyph} {pad(progress.name, NAME_CELLS)} "
         answered = progress.task is not None and progress.task.answered
         word = tr("answered") if answered else progress.mark.word
-        tail = f"{word}  {moment(progress.task.entered_at, now)}" if progress.task is not None else word
+        tail = f"{word}  {moment(progress.task.since, now)}" if progress.task is not None else word
         below = f"↳ {answer}" if answer else tr(one_line(progress.reason))
         yield (
             progress.task.id if progress.task is not None else "",
