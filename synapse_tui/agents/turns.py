@@ -76,6 +76,8 @@ AMENDED = 2.0
 
 
 class Conclusion:
+    """Reads and stores the answer of a turn that is over, and says what becomes of its task."""
+
     def __init__(
         self,
         tasks: TaskStore,
@@ -143,6 +145,7 @@ class Conclusion:
             self._tasks.change(task_id, **fields)
 
     def end(self, turn: Turn, state: TaskState, reason: str, *, exited: bool = False) -> None:
+        """Store what the turn wrote, and end its task."""
         if state is TaskState.COMPLETED:
             self._read(turn, lambda artifact: self._end(turn, state, reason, artifact))
         else:
@@ -151,6 +154,8 @@ class Conclusion:
             self._end(turn, state, reason, artifact)
 
     def keep(self, turn: Turn, state: TaskState, reason: str) -> None:
+        """Store what the turn wrote; its task ends only if nothing of it is to come once that is read."""
+
         def conclude(artifact: Artifact) -> None:
             artifacts = self._with(turn, artifact)
             if self._runs(turn.task_id):
@@ -405,11 +410,11 @@ class TurnTracker:
         elif report.state is AgentState.WAITING:
             self._works(turn, TaskState.INPUT_REQUIRED, report.detail or "waits for you")
         elif report.state is AgentState.ERROR:
-            self._over(TaskState.FAILED, report.detail or "agent shows an error")
+            self.end(TaskState.FAILED, report.detail or "agent shows an error", may_go_on=True)
         elif report.state is AgentState.EXITED:
             self.end_all(TaskState.FAILED, "agent exited")
         elif report.state is AgentState.READY and turn.stop_reason:
-            self._ready(turn)
+            self._end_at_rest(turn)
         # Otherwise check() ends it a moment later: agents report that they are done before they draw it.
 
     def _works(self, turn: Turn, state: TaskState, reason: str) -> None:
@@ -534,7 +539,7 @@ class TurnTracker:
 
     def _stop(self, turn: Turn, reason: str) -> None:
         if turn.makes_way:
-            self._over(TaskState.CANCELED, reason)
+            self.end(TaskState.CANCELED, reason, may_go_on=True)
         else:
             self.end(TaskState.CANCELED, reason)
 
@@ -562,11 +567,11 @@ class TurnTracker:
         if settled > 0 and not (rests and self.told_done):
             return settled
         if turn.worked or turn.answer.peek():
-            self._ready(turn)
+            self._end_at_rest(turn)
             return None if self.current is None else 0.0
         remaining = turn.begun + UNANSWERED - now
         if remaining <= 0:
-            self._over(TaskState.COMPLETED, "no answer was seen")
+            self.end(TaskState.COMPLETED, "no answer was seen", may_go_on=True)
             return None
         return remaining
 
@@ -583,10 +588,10 @@ class TurnTracker:
         elif ready:
             return  # it ends normally
         elif behind is not None and behind.waits and behind.answer.echoed():
-            self._ready(turn)
+            self._end_at_rest(turn)
             self._promote(behind)
         elif turn.answer.followed([prompt for prompt in turn.prompts if not behind or prompt != behind.text]):
-            self._ready(turn)
+            self._end_at_rest(turn)
             self._over_before = False  # the user's prompt comes first, then what waits
         else:
             return
@@ -597,10 +602,22 @@ class TurnTracker:
         turn.begun = turn.changed = self._clock()
         self._over_before = False
 
-    def end(self, state: TaskState, reason: str = "") -> None:
-        if (turn := self.current) is not None:
-            self._next(lambda: self.end(state, reason))
-            self._taken(turn)
+    def end(self, state: TaskState, reason: str = "", *, may_go_on: bool = False) -> None:
+        """End the turn and its task.
+
+        Args:
+            state: What becomes of the task.
+            reason: Why, for a person; empty for nothing to say.
+            may_go_on: Whether the task stays open if another of its turns is to come: a follow-up, a nudge.
+        """
+        if (turn := self.current) is None:
+            return
+        goes_on = may_go_on and self._goes_on(turn)
+        self._next(lambda: self.end(state, reason, may_go_on=goes_on))
+        self._taken(turn)
+        if goes_on:
+            self._conclusion.keep(turn, state, reason)
+        else:
             self._conclusion.end(turn, state, reason, exited=self._exited)
 
     def _next(self, end: Callable[[], None]) -> None:
@@ -629,24 +646,16 @@ class TurnTracker:
                 return turn.message_id or turn.task_id
         return ""
 
-    def _ready(self, turn: Turn) -> None:
+    def _end_at_rest(self, turn: Turn) -> None:
+        """End the turn of an agent that has stopped working: interrupted, or with an answer."""
         if turn.stop_reason:
             self._stop(turn, turn.stop_reason)
         elif self._stopped_by_user(turn) and self._user_stop.at > self._clock() - STOPPED_BY_USER:
             self.end(TaskState.CANCELED, self._user_stop.reason)
         else:
-            self._over(TaskState.COMPLETED)
+            self.end(TaskState.COMPLETED, may_go_on=True)
 
-    def _over(self, state: TaskState, reason: str = "") -> None:
-        turn = self.current
-        if turn is None or not self._kept(turn):
-            self.end(state, reason)
-            return
-        self._next(lambda: self._over(state, reason))
-        self._taken(turn)
-        self._conclusion.keep(turn, state, reason)
-
-    def _kept(self, turn: Turn) -> bool:
+    def _goes_on(self, turn: Turn) -> bool:
         others = [each for each in self._turns if each is not turn and not each.steers]
         same = any(each.task_id == turn.task_id for each in others)
         return same or bool(self._turn_tasks.keeps(turn.task_id))

@@ -213,6 +213,7 @@ class BoardKey:
     """A key of the board, which needs no leader there.
 
     Attributes:
+        id: What it does: an action (on the chosen agent, if it is of one), or what only the board does.
         keys: Names or characters; the first one stands for a click on its hint.
         label: The keys as people read them.
         hint: One or two words for the bottom row; empty for none.

@@ -311,13 +311,12 @@ class Board(PieceWidget, can_focus=True):
         if self.find is not None:
             return [Hint("Enter", "choose", "enter"), Hint("Esc", "show all", "escape")]
         row, asked = self.model.chosen_row, self._asked
-        can: dict[str, bool] = dict.fromkeys((each.id for each in BOARD_KEYS), True)
         alive = row is not None and row.runs
+        can = {each.id: each.id in _ACTIONS or alive for each in BOARD_KEYS}
         failed = row is not None and row.agent.failed is not None
         can["focus_agent"] = row is not None and not failed
         can["restart_agent"] = can["close_agent"] = row is not None and not alive
         can["answer"] = asked is not None and bool(asked.options) and self.answering.whole
-        can["interrupt"] = alive
         can["compose"] = row is not None and alive and row.agent.receives
         can["changes"] = row is not None and alive and not row.agent.external
         others = (other for other, _state in self.model.rows if row is None or other.agent_id != row.agent_id)

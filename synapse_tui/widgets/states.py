@@ -63,8 +63,8 @@ HOLDS = State(HELD, "held", tr("holds messages"), 4, tr("Holds messages"))
 WORKING = State("◐", "work", tr("working"), 5, tr("Working"))
 UNKNOWN = State("?", "faint", tr("unknown"), 6, tr("Unknown"))
 STARTING = State("○", "faint", tr("starting"), 7, tr("Starting"))
-ENDED_SEEN = State("×", "faint", tr("ended"), 9, tr("Ended"))
 READY = State("●", "calm", tr("ready"), 8, tr("Ready"))
+ENDED_SEEN = State("×", "faint", tr("ended"), 9, tr("Ended"))
 
 _STATES: Final = MappingProxyType(
     {
