@@ -23,7 +23,7 @@ import pytest
 
 from tests.asciicast import play
 from tests.e2e.conftest import Launch, Ready, Run, alive, wait_for_end
-from tests.e2e.test_signals import assert_clean
+from tests.e2e.test_signals import assert_clean, grow
 from tests.e2e.tmux_terminal import TmuxTerminal
 from tests.waiting import PATIENCE, wait_until
 
@@ -115,8 +115,9 @@ def test_a_client_that_is_killed_leaves_agents_and_a_clean_terminal(
 
 
 def test_quit_stops_everything(launch: Launch, agents: Ready, run: Run, home: Path) -> None:
-    terminal = launch()
+    terminal = launch(columns=80, lines=24)
     agents(terminal, 2)
+    grow(terminal)
     (session,) = sessions(run)
     path = Path(str(session["socket"]))
     assert path.stat().st_mode & 0o777 == 0o600
@@ -767,8 +768,9 @@ def test_kill_all_asks_where_somebody_is_attached(launch: Launch, agents: Ready,
 def test_a_killed_host_leaves_a_clean_terminal_and_a_workspace_that_can_be_declined(
     launch: Launch, agents: Ready, run: Run, home: Path
 ) -> None:
-    terminal = launch()
+    terminal = launch(columns=80, lines=24)
     agents(terminal, 2)
+    grow(terminal)
     terminal.wait(lambda: saved(run, home), "the workspace to be saved")
     host = host_of(run)
     children = host.children(recursive=True)

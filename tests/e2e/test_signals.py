@@ -21,6 +21,12 @@ def launch(launch: Launch) -> Launch:
     return partial(launch, command=("synapse-tui", "--foreground"))
 
 
+def grow(terminal: TmuxTerminal) -> None:
+    """Make the window larger: tmux then leaves rows of the alternate screen unless they are erased."""
+    terminal.resize(120, 40)
+    terminal.wait(lambda: len(max(terminal.rows, key=len)) > 100, "the larger size")
+
+
 def descendants(pid: int) -> list[psutil.Process]:
     """All processes below one, with the start time that tells them from later ones."""
     return psutil.Process(pid).children(recursive=True)
@@ -37,12 +43,14 @@ def assert_clean(terminal: TmuxTerminal) -> None:
     terminal.keys("stty -a", "Enter")
     terminal.wait_for("isig icanon iexten echo ", "opost ")
     assert "Traceback" not in terminal.screen
+    assert "❯" not in terminal.screen, "no row of an agent is left"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_cleanly(launch: Launch, agents: Ready, number: signal.Signals) -> None:
-    terminal = launch()
+    terminal = launch(columns=80, lines=24)
     agents(terminal, 2)
+    grow(terminal)
     pid = terminal.command_pid
     assert pid is not None
     children = descendants(pid)

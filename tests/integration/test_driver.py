@@ -381,7 +381,7 @@ class TestEnd:
         assert output.rindex(b"\x1b[?7h") > output.rindex(b"\x1b[?7l")
         assert b"\x1b[0 q" in tail
         assert b"\x1b]22;default" in tail
-        assert output.endswith(b"\x1b[?1049l")
+        assert output.endswith(b"\x1b[H\x1b[J\x1b[?1049l"), "a terminal may show rows of it after a resize"
         assert termios.tcgetattr(end.slave) == before
 
     async def test_answers_that_come_late_are_not_typed_into_the_shell(self):

@@ -80,7 +80,8 @@ def parse_color(text: str) -> Color | None:
 # kitty flags always requested. Text is still sent as text: best for input methods and after a crash
 KEYBOARD_FLAGS: Final = KITTY_DISAMBIGUATE | KITTY_ALTERNATE_KEYS
 
-ALTERNATE_SCREEN: Final = ("\x1b[?1049h", "\x1b[?1049l")
+# erased before it is left: if its size has changed, tmux (3.3a) leaves rows of it on the main screen
+ALTERNATE_SCREEN: Final = ("\x1b[?1049h", "\x1b[H\x1b[J\x1b[?1049l")
 HIDDEN_CURSOR: Final = ("\x1b[?25l", "\x1b[?25h")
 NO_LINE_WRAP: Final = ("\x1b[?7l", "\x1b[?7h")
 # the last supported tracking mode wins
@@ -125,6 +126,7 @@ UNDO_ALL: Final = (
     + CURSOR_SHAPE[1]
     + NO_LINE_WRAP[1]
     + HIDDEN_CURSOR[1]
+    + "\x1b[?47h"  # so that nothing else is erased
     + ALTERNATE_SCREEN[1]
 ).encode()
 
