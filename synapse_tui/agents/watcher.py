@@ -149,7 +149,7 @@ def _turn_text(post: WatchedProcess) -> str:
 
 
 AT_KEYBOARD = "(what was begun at the keyboard)"
-AT_REST = "(watched from rest)"
+AT_REST = "(what it does next)"
 LAST_TURN = 10.0  # seconds; a message that ended so long before the agent's state was not its last turn
 
 

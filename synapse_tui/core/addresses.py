@@ -144,19 +144,29 @@ def resolve(address: str, candidates: Sequence[Address], *, sender: str = "") ->
     others = [candidate for candidate in candidates if candidate.agent_id != sender]
     if wanted == ALL:
         return _everyone(others)
-    for matches in _LEVELS:
-        found = [candidate for candidate in others if matches(candidate, wanted)]
-        if found:
-            return [_only_live(wanted, found)]
+    if found := _matching(wanted, others):
+        return [_only_live(wanted, found)]
     raise _not_found(wanted, candidates, others)
 
 
+def _matching(wanted: str, others: Sequence[Address]) -> list[Address]:
+    """Return the agents that a folded address means: those of the first form by which it finds any."""
+    found = ([other for other in others if matches(other, wanted)] for matches in _LEVELS)
+    return next(filter(None, found), [])
+
+
 def receivers(address: str, candidates: Sequence[Address], *, sender: str = "") -> list[Address]:
-    """Resolve the address of a message; as `resolve`, and raises TakesNoMessages."""
-    found = resolve(address, candidates, sender=sender)
+    """Resolve the address of a message; as `resolve`, and raises TakesNoMessages, even if it has exited."""
+    try:
+        found = resolve(address, candidates, sender=sender)
+    except AgentExited:
+        others = [candidate for candidate in candidates if candidate.agent_id != sender]
+        found = _matching(fold(address), others)
+        if any(target.receives for target in found):
+            raise
     for target in found:
         if not target.receives:
-            raise TakesNoMessages(shortest_form(target, candidates))
+            raise TakesNoMessages(shortest_form(target, candidates) if target.live else target.label)
     return found
 
 

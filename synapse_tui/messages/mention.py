@@ -37,6 +37,7 @@ from synapse_tui.core.errors import (
     InvalidValue,
     MessageError,
     SynapseError,
+    TakesNoMessages,
 )
 from synapse_tui.core.model import DEFAULT_PRIORITY, check_priority
 from synapse_tui.system.dataclass import dataclass
@@ -452,9 +453,15 @@ class Overlay(Generic[T]):
     def _compose_to_absent(self, token: T) -> None:
         """Compose a message to an agent that is not running, and offer what else can become of it.
 
-        The agent may start before Enter; until then Enter is refused unless something was chosen.
+        The agent may start before Enter; until then Enter is refused unless something was chosen. For one
+        that takes no messages, nothing else is offered: it refuses them whether it runs or not.
         """
-        self._offer_choices()
+        try:
+            receivers(self._body(), self._addresses(), sender=self._sender)
+        except AddressError:
+            self._offer_choices()
+        except TakesNoMessages:
+            pass
         self._compose((), token)
 
     def _offer_choices(self) -> None:

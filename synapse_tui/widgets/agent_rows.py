@@ -47,6 +47,7 @@ def counts(agents: Mapping[State, int], *, words: bool = True) -> Line:
         style = f"bold ${state.colour}" if state.calls else f"${state.colour}"
         gap = "  " if pieces else ""
         said = tr("need you") if state is NEEDS_YOU and count > 1 else word
+        said = tr("holding") if state is HOLDS else said  # they are agents: each may hold several messages
         pieces.append(
             Piece(f"{gap}{state.glyph} {count} {said}" if words else f"{gap}{state.glyph} {count}", style)
         )

@@ -105,7 +105,7 @@ async def test_a_task_of_an_agent_that_is_not_open_says_so(shell: Shell) -> None
 
 
 async def test_a_watch_that_was_stopped_is_not_said_to_be_done(shell: Shell) -> None:
-    [task] = await told(shell, ("(watched from rest)", ""), reason="the watch was stopped by you")
+    [task] = await told(shell, ("(what it does next)", ""), reason="the watch was stopped by you")
     assert (await shell.run("history")).out.splitlines()[-1].split()[4] == "stopped"
     shown = await shell.run("history", "show", task)
     assert "synapse-claude-8100, stopped" in shown.err

@@ -9,7 +9,7 @@ from synapse_tui.ui.screens import shell as shell_module
 from synapse_tui.ui.screens.messages import MessageDetail
 from synapse_tui.widgets import bars as bars_module
 from synapse_tui.widgets import pane as pane_module
-from tests.ui.app_kit import running, text_of, three_agents, until
+from tests.ui.app_kit import LEADER, running, text_of, three_agents, until
 
 SECONDS = bars_module.NOTICE_SECONDS  # as it is without the fixture that lets notices stay
 CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
@@ -175,6 +175,22 @@ async def test_a_notice_ends_when_it_is_not_true_any_more():
         await pilot.press("f9")
         assert bar.notice == "no agent is working"
         host.agents[CODEX].become(AgentState.PROCESSING)
+        await until(lambda: not bar.notice)
+
+
+async def test_whether_another_agent_needs_the_user_or_none_at_all():
+    host = three_agents()
+    for session in host.agents.values():
+        session.become(AgentState.READY)
+    async with running(host) as (app, pilot):
+        bar = app.main.status_bar
+        await pilot.press(LEADER, "a")
+        await until(lambda: bar.notice == "no agent needs you")
+        host.agents[CLAUDE].become(AgentState.WAITING)
+        await until(lambda: not bar.notice)
+        await pilot.press(LEADER, "a")
+        await until(lambda: bar.notice == "no other agent needs you")
+        host.agents[CODEX].become(AgentState.WAITING)
         await until(lambda: not bar.notice)
 
 

@@ -12,7 +12,7 @@ from synapse_tui.widgets.agent_rows import counts
 from synapse_tui.widgets.board import DEAD_SECONDS, Answering
 from synapse_tui.widgets.board_drawing import Asked
 from synapse_tui.widgets.board_model import REST_SECONDS, BoardModel, BoardRow, doing
-from synapse_tui.widgets.states import NEEDS_YOU
+from synapse_tui.widgets.states import HOLDS, NEEDS_YOU
 from synapse_tui.widgets.views import AgentView
 
 
@@ -217,6 +217,9 @@ def test_a_dialog_that_is_not_shown_as_a_whole_cannot_be_answered() -> None:
     assert answering.readiness(9.0) == "hidden"
 
 
-@pytest.mark.parametrize(("count", "said"), [(1, "▲ 1 needs you"), (2, "▲ 2 need you")])
-def test_the_count_of_those_that_need_you_is_a_sentence(count, said):
-    assert "".join(piece.text for piece in counts({NEEDS_YOU: count})) == said
+@pytest.mark.parametrize(
+    ("state", "count", "said"),
+    [(NEEDS_YOU, 1, "▲ 1 needs you"), (NEEDS_YOU, 2, "▲ 2 need you"), (HOLDS, 1, "║ 1 holding")],
+)
+def test_the_count_of_agents_is_a_sentence(state, count, said):
+    assert "".join(piece.text for piece in counts({state: count})) == said

@@ -361,10 +361,15 @@ class TestShell:
         keyboard.type("@")
         assert [each.text for each in keyboard.view.completions] == ["gemini", "reviewer", "all"]
 
-    def test_what_is_typed_for_it_stays_with_the_reason(self, keyboard):
-        keyboard.type("@term ls⏎")
+    @pytest.mark.parametrize("live", [True, False])
+    @pytest.mark.parametrize("address", ["@term", "@shell-8290"])
+    def test_what_is_typed_for_it_stays_with_the_reason(self, keyboard, address, live):
+        """Also once it has ended: what was kept until it is back would be refused then."""
+        keyboard.agents[-1] = replace(keyboard.agents[-1], live=live)
+        keyboard.type(f"{address} ls⏎↑⏎")
         assert (keyboard.sent, keyboard.child) == ([], [])
         assert keyboard.view.problem.startswith("term takes no messages")
+        assert not keyboard.view.completions
         assert keyboard.view.text == "ls"
 
     def test_nothing_is_held_where_only_it_is_there(self, keyboard):

@@ -100,9 +100,16 @@ class AgentActions:
         elif here is not None and here.needs_attention and view is not None and not view.has_focus:
             self._main.go_to(here.agent_id)  # the keyboard was in the sidebar
         else:
-            self._app.notice(
-                "no other agent needs you", still=lambda: not calling(self._main.agents, self._main.active)
-            )
+            words = self._nobody_calls()
+            self._app.notice(words, still=lambda: self._nobody_calls() == words)
+
+    def _nobody_calls(self) -> str:
+        """Say that no agent but the one in use needs the user; empty if one does."""
+        if calling(self._main.agents, self._main.active):
+            return ""
+        here = self._main.find(self._main.active)
+        needed = here is not None and here.needs_attention
+        return "no other agent needs you" if needed else "no agent needs you"
 
     def waiting_text(self, *agent_ids: str, host_ends: bool = False) -> str:
         """Describe what happens to the agents' undelivered messages if they end; empty if there are none."""
@@ -438,10 +445,10 @@ class InterruptDialog(Form[bool]):
 
     def subtitle(self) -> str:
         if not self._now.interruptible:
-            sends = tr("Enter sends · Shift+Enter new line · Esc cancels")
+            sends = tr("Enter sends · Alt+Enter new line · Esc cancels")
             return sends if self._agent.receives else tr("Esc cancels")
         if self._agent.receives:
-            return tr("Enter interrupts · Shift+Enter new line · Esc cancels")
+            return tr("Enter interrupts · Alt+Enter new line · Esc cancels")
         return tr("Enter interrupts · Esc cancels")
 
     def body(self) -> ComposeResult:
