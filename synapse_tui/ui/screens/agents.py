@@ -109,7 +109,7 @@ class AgentActions:
             return ""
         here = self._main.find(self._main.active)
         needed = here is not None and here.needs_attention
-        return "no other agent needs you" if needed else "no agent needs you"
+        return tr("no other agent needs you") if needed else tr("no agent needs you")
 
     def waiting_text(self, *agent_ids: str, host_ends: bool = False) -> str:
         """Describe what happens to the agents' undelivered messages if they end; empty if there are none."""
