@@ -135,6 +135,7 @@ def task_to_json(task: Task) -> Json:
 
 def task_from_json(content: Json) -> Task:
     known = {entry.name for entry in dataclasses.fields(Task)}
+    since = content.get("state_since") or content.get("entered") or content["updated_at"]  # as 0.1.0 had it
     return Task(
         **{name: value for name, value in content.items() if name in known}
         | {
@@ -146,7 +147,7 @@ def task_from_json(content: Json) -> Task:
             "reply": ReplyState(content.get("reply", "")),
             "created_at": datetime.fromisoformat(content["created_at"]),
             "updated_at": datetime.fromisoformat(content["updated_at"]),
-            "state_since": datetime.fromisoformat(str(content.get("state_since") or content["updated_at"])),
+            "state_since": datetime.fromisoformat(str(since)),
             "metadata": MappingProxyType(dict(content["metadata"])),
         }
     )

@@ -156,17 +156,11 @@ def _matching(wanted: str, others: Sequence[Address]) -> list[Address]:
 
 
 def receivers(address: str, candidates: Sequence[Address], *, sender: str = "") -> list[Address]:
-    """Resolve the address of a message; as `resolve`, and raises TakesNoMessages, even if it has exited."""
-    try:
-        found = resolve(address, candidates, sender=sender)
-    except AgentExited:
-        others = [candidate for candidate in candidates if candidate.agent_id != sender]
-        found = _matching(fold(address), others)
-        if any(target.receives for target in found):
-            raise
+    """Resolve the address of a message; as `resolve`, and raises TakesNoMessages."""
+    found = resolve(address, candidates, sender=sender)
     for target in found:
         if not target.receives:
-            raise TakesNoMessages(shortest_form(target, candidates) if target.live else target.label)
+            raise TakesNoMessages(shortest_form(target, candidates))
     return found
 
 
@@ -197,6 +191,19 @@ def names_agent(word: str, types: Collection[str]) -> bool:
     start = fold(word)
     rest = next((start.removeprefix(form) for form in _before_port(types) if start.startswith(form)), "")
     return bool(_PORT.fullmatch(rest))
+
+
+def would_refuse(address: str, candidates: Sequence[Address], types: Collection[str]) -> bool:
+    """Whether an address is of an agent that takes no messages, also if it does not run.
+
+    Args:
+        address: With or without `@`.
+        candidates: All known agents, including exited ones.
+        types: The types of agents that take no messages.
+    """
+    if found := _matching(fold(address), candidates):
+        return not all(candidate.receives for candidate in found)
+    return names_agent(address, types)
 
 
 def could_name_agent(text: str, types: Collection[str]) -> bool:

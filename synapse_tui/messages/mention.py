@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from enum import Enum, auto
+from types import MappingProxyType
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from synapse_tui.core.addresses import (
@@ -28,6 +29,7 @@ from synapse_tui.core.addresses import (
     receivers,
     resolve,
     shortest_form,
+    would_refuse,
 )
 from synapse_tui.core.errors import (
     AddressError,
@@ -37,7 +39,6 @@ from synapse_tui.core.errors import (
     InvalidValue,
     MessageError,
     SynapseError,
-    TakesNoMessages,
 )
 from synapse_tui.core.model import DEFAULT_PRIORITY, check_priority
 from synapse_tui.system.dataclass import dataclass
@@ -332,11 +333,14 @@ class KeyUse(Enum):
     SENT = auto()  # sends the message
 
 
+NO_TYPES: Final[Mapping[str, bool]] = MappingProxyType({})
+
+
 class Overlay(Generic[T]):
     """One mention, starting at its `@`."""
 
     def __init__(
-        self, *, addresses: Callable[[], Sequence[Address]], sender: str, types: Collection[str] = ()
+        self, *, addresses: Callable[[], Sequence[Address]], sender: str, types: Mapping[str, bool] = NO_TYPES
     ) -> None:
         self._addresses = addresses
         self._types = types
@@ -453,22 +457,19 @@ class Overlay(Generic[T]):
     def _compose_to_absent(self, token: T) -> None:
         """Compose a message to an agent that is not running, and offer what else can become of it.
 
-        The agent may start before Enter; until then Enter is refused unless something was chosen. For one
-        that takes no messages, nothing else is offered: it refuses them whether it runs or not.
+        The agent may start before Enter; until then Enter is refused unless something was chosen.
         """
-        try:
-            receivers(self._body(), self._addresses(), sender=self._sender)
-        except AddressError:
-            self._offer_choices()
-        except TakesNoMessages:
-            pass
+        self._offer_choices(self._body())
         self._compose((), token)
 
-    def _offer_choices(self) -> None:
+    def _offer_choices(self, address: str) -> None:
         self._here = Completion(tr("send it here"), ())
-        self._later = Completion(tr("keep it until that agent is back"), ())
         others = [each for each in complete("", self._addresses(), sender=self._sender) if each.text != ALL]
-        self._choices = (self._here, *others, self._later)
+        self._choices, self._later = (self._here, *others), None
+        silent = [name for name, takes in self._types.items() if not takes]
+        if not would_refuse(address, self._addresses(), silent):
+            self._later = Completion(tr("keep it until that agent is back"), ())
+            self._choices = (*self._choices, self._later)
         self._selected, self._chosen = 0, False
 
     def _is_back(self, problem: str) -> bool:
@@ -559,7 +560,7 @@ class Overlay(Generic[T]):
             self.message = self._read_message()
         except (AgentExited, AgentNotFound) as error:
             if not self._choices and not self._means_all():  # it has ended since its address was typed
-                self._offer_choices()
+                self._offer_choices(self._body_of_address())
                 self._problem = ""
             else:
                 self._problem = _explain(error)
@@ -678,7 +679,7 @@ class MentionInterceptor(Generic[T]):
         addresses: Callable[[], Sequence[Address]],
         sender: str,
         clock: Callable[[], float],
-        types: Collection[str] = (),  # known types of agents, running or not
+        types: Mapping[str, bool] = NO_TYPES,  # known types, running or not, and whether they take messages
     ) -> None:
         self._addresses = addresses
         self._types = types

@@ -236,7 +236,7 @@ class SynapseApp(Shell):
             addresses=self.messages.addresses,
             sender=session.agent_id,
             clock=monotonic,
-            types=tuple(self.host.profiles.profiles),
+            types={name: profile.receives for name, profile in self.host.profiles.profiles.items()},
         )
         view = PaneView(session, interceptor=mentions)
         view.mention.find = self.main.find

@@ -479,7 +479,7 @@ class ConversationStatus(SegmentBar):
             AgentState.WAITING: tr(f"asks: {detail}") if detail else tr("asks something: answer below"),
             AgentState.PROCESSING: tr("is working on your message"),
             AgentState.ERROR: detail or "failed",
-        }.get(state, tr(f"Enter sends · Alt+Enter new line · {keys_of(self.app).way('scroll')} copy"))
+        }.get(state, tr(f"Enter sends · Ctrl+J new line · {keys_of(self.app).way('scroll')} copy"))
         loud = state in (AgentState.WAITING, AgentState.ERROR)
         ink = f"${mark.colour}" if loud else "$muted"
         return [

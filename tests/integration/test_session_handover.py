@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -185,5 +186,10 @@ def test_a_task_comes_back():
         replied=True,
         reply=ReplyState.DUE,
     )
+    since = when - timedelta(hours=2)
+    task = dataclasses.replace(task, state_since=since)
     content = json.loads(json.dumps(task_to_json(task) | {"added later": 1}))
     assert task_from_json(content) == task
+    assert task_from_json(content).since == since
+    content["entered"] = content.pop("state_since")
+    assert task_from_json(content).since == since, "as version 0.1.0 wrote it"

@@ -338,12 +338,12 @@ async def test_the_hints_are_those_of_the_field_in_focus():
         await pilot.press("f2")
         await until(lambda: composer(app).query_one("#to").has_focus and "Enter add" in text_of(app))
         assert "@ file" not in text_of(app)
-        assert "Alt+Enter" not in text_of(app)
+        assert "Ctrl+J" not in text_of(app)
         await pilot.press(*"ali", "tab")
-        await until(lambda: "@ file" in text_of(app) and "Alt+Enter new line" in text_of(app))
+        await until(lambda: "@ file" in text_of(app) and "Ctrl+J new line" in text_of(app))
         await pilot.press("tab")
         assert composer(app).query_one(WayBar).has_focus
-        await until(lambda: "Alt+Enter" not in text_of(app))
+        await until(lambda: "Ctrl+J" not in text_of(app))
         assert "@ file" in text_of(app), "what is typed at How goes on in the text"
 
 

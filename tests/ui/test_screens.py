@@ -62,7 +62,7 @@ async def test_the_hints_of_a_dialog_are_those_of_the_field_in_focus(action):
             verbs = [hint.removeprefix("Enter ") for hint in hints if hint.startswith("Enter ")]
             if isinstance(screen.focused, Button):
                 assert (verbs == ["presses it"]) is (screen.focused.id != screen.default_button)
-                assert not [hint for hint in hints if hint.startswith(("↑↓", "Space", "Alt+Enter"))]
+                assert not [hint for hint in hints if hint.startswith(("↑↓", "Space", "Ctrl+J"))]
             else:
                 assert verbs != ["presses it"]
             if isinstance(screen.focused, Input) and not isinstance(screen.focused, SearchInput):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapse_tui.core.addresses import Address, agent_id_for
-from synapse_tui.messages.mention import Intercepted, Mention, MentionInterceptor, MentionView, Pasted
+from synapse_tui.messages.mention import (
+    NO_TYPES,
+    Intercepted,
+    Mention,
+    MentionInterceptor,
+    MentionView,
+    Pasted,
+)
 from synapse_tui.terminal.input import KeyEvent
 from synapse_tui.widgets.mention_overlay import draw_mention
 
@@ -50,7 +57,9 @@ class Keyboard:
         "→": "right",
     }
 
-    def __init__(self, *agents: Address, sender: Address = CLAUDE, types: Sequence[str] = ()) -> None:
+    def __init__(
+        self, *agents: Address, sender: Address = CLAUDE, types: Mapping[str, bool] = NO_TYPES
+    ) -> None:
         self.agents = [CLAUDE, GEMINI, CODEX, *agents]
         self.now = 100.0
         self.composer = Composer()
@@ -361,16 +370,27 @@ class TestShell:
         keyboard.type("@")
         assert [each.text for each in keyboard.view.completions] == ["gemini", "reviewer", "all"]
 
-    @pytest.mark.parametrize("live", [True, False])
-    @pytest.mark.parametrize("address", ["@term", "@shell-8290"])
-    def test_what_is_typed_for_it_stays_with_the_reason(self, keyboard, address, live):
-        """Also once it has ended: what was kept until it is back would be refused then."""
-        keyboard.agents[-1] = replace(keyboard.agents[-1], live=live)
-        keyboard.type(f"{address} ls⏎↑⏎")
+    def test_what_is_typed_for_it_stays_with_the_reason(self, keyboard):
+        keyboard.type("@term ls⏎")
         assert (keyboard.sent, keyboard.child) == ([], [])
         assert keyboard.view.problem.startswith("term takes no messages")
-        assert not keyboard.view.completions
         assert keyboard.view.text == "ls"
+
+    @pytest.mark.parametrize("address", ["@term", "@shell-8290", "@shell-8299"])
+    def test_nothing_is_kept_for_one_that_is_closed(self, address):
+        """It would be refused when it is back; others are offered."""
+        closed = replace(agent("shell", 8290, "term"), receives=False, live=False)
+        keyboard = Keyboard(closed, types={"shell": False, "codex": True})
+        keyboard.type(f"{address} ls")
+        assert [each.text for each in keyboard.view.completions] == ["send it here", "gemini", "reviewer"]
+        keyboard.type("↑⏎")
+        assert (keyboard.sent[0].targets, keyboard.sent[0].text) == ((CODEX,), "ls")
+
+    def test_nothing_is_kept_for_one_that_ends_meanwhile(self, keyboard):
+        keyboard.type("@term ls")
+        keyboard.agents[-1] = replace(keyboard.agents[-1], live=False)
+        keyboard.type("⏎")
+        assert [each.text for each in keyboard.view.completions] == ["send it here", "gemini", "reviewer"]
 
     def test_nothing_is_held_where_only_it_is_there(self, keyboard):
         keyboard.agents = [CLAUDE, keyboard.agents[-1]]
@@ -419,7 +439,7 @@ class TestAbsent:
 
     @pytest.fixture(params=["@codex-8121", "@synapse-codex-8121", "＠ｃｏｄｅｘ-8121", "@vibe-9000", "@bob"])
     def keyboard(self, request):
-        keyboard = Keyboard(types=["claude", "codex", "gemini", "vibe"])
+        keyboard = Keyboard(types=dict.fromkeys(("claude", "codex", "gemini", "vibe"), True))
         keyboard.agents.append(replace(agent("dummy", 8190, "bob"), live=False))
         keyboard.type(f"{request.param} stop")
         return keyboard
@@ -462,7 +482,7 @@ class TestAbsent:
     @pytest.mark.parametrize("gone", ["closed", "exited"])
     @pytest.mark.parametrize("typed", ["@codex-8120 stop", "@reviewer stop", "@codex stop"])
     def test_it_is_held_too_if_its_agent_ends_before_enter(self, typed, gone):
-        keyboard = Keyboard(types=["claude", "codex", "gemini", "vibe"])
+        keyboard = Keyboard(types=dict.fromkeys(("claude", "codex", "gemini", "vibe"), True))
         keyboard.type(typed)
         assert keyboard.view.problem == ""
         keyboard.agents[2:] = [] if gone == "closed" else [replace(CODEX, live=False)]
@@ -499,7 +519,7 @@ class TestAbsent:
         ],
     )
     def test_every_other_word_goes_to_the_child(self, typed):
-        keyboard = Keyboard(types=["claude", "codex", "gemini", "vibe"])
+        keyboard = Keyboard(types=dict.fromkeys(("claude", "codex", "gemini", "vibe"), True))
         keyboard.type(typed)
         assert keyboard.typed == typed
         assert not keyboard.mentions.active

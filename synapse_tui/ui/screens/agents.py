@@ -445,10 +445,10 @@ class InterruptDialog(Form[bool]):
 
     def subtitle(self) -> str:
         if not self._now.interruptible:
-            sends = tr("Enter sends · Alt+Enter new line · Esc cancels")
+            sends = tr("Enter sends · Ctrl+J new line · Esc cancels")
             return sends if self._agent.receives else tr("Esc cancels")
         if self._agent.receives:
-            return tr("Enter interrupts · Alt+Enter new line · Esc cancels")
+            return tr("Enter interrupts · Ctrl+J new line · Esc cancels")
         return tr("Enter interrupts · Esc cancels")
 
     def body(self) -> ComposeResult:

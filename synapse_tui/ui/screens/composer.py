@@ -526,7 +526,7 @@ class Composer(Form[str]):
             Hint("Esc", leave, "leave"),
             *(() if field.has_focus else (Hint("@", "file", "file"),)),
             Hint("^T", "template", "template"),
-            *((Hint("Alt+Enter", "new line", "new_line"),) if message.has_focus else ()),
+            *((Hint("Ctrl+J", "new line", "new_line"),) if message.has_focus else ()),
             Hint("Tab", "next field", "app.focus_next"),
         )
         if message.completing and message.has_focus:

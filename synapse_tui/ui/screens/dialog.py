@@ -143,7 +143,7 @@ class DialogHints(Static):
 
 
 _ARROWS = {"↑↓": "up"}
-_KEYS = {"Esc": "escape", "Alt+Enter": "alt+enter", "Enter": "enter", "Tab": "tab", "Space": "space"}
+_KEYS = {"Esc": "escape", "Ctrl+J": "ctrl+j", "Enter": "enter", "Tab": "tab", "Space": "space"}
 
 
 def _key_of(hint: str) -> str:
