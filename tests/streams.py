@@ -37,9 +37,12 @@ async def listening(serve: Serve, port: int = 0, ssl: SSLContext | None = None) 
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
+        # What was just accepted becomes a transport, which fails if the server is closed by then, and a task.
+        for listener in server.sockets:
+            asyncio.get_running_loop().remove_reader(listener)
+        for _ in range(10):
+            await asyncio.sleep(0)
         server.close()
-        await asyncio.sleep(0)  # what was just accepted becomes a task
-        await asyncio.sleep(0)
         for writer, task in served.items():
             task.cancel()
             writer.transport.abort()
