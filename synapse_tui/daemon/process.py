@@ -137,7 +137,7 @@ async def _run(order: SessionOrder, claim: SessionClaim, handover: Handover | No
 
 async def _hand_over(host: Host, display: Display) -> Succession:
     handover = await host.hand_over()
-    handover = dataclasses.replace(handover, extra={"view": dict(display.whole_view())})
+    handover = dataclasses.replace(handover, extra={**handover.extra, "view": dict(display.whole_view())})
     return Succession(display.successor, handover)
 
 

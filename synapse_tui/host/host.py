@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import dataclasses
 import itertools
@@ -16,7 +17,7 @@ from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from synapse_tui import __version__
@@ -26,7 +27,7 @@ from synapse_tui.a2a.network import LoopbackSockets, Network, adopted_sockets, b
 from synapse_tui.a2a.push.policy import Resolver, TargetPolicy
 from synapse_tui.a2a.push.service import PushService
 from synapse_tui.a2a.socket_owner import agent_of_process
-from synapse_tui.agents.adoption import AdoptedSession, read_handover, spec_of
+from synapse_tui.agents.adoption import AdoptedSession, read_handover, spec_of, task_from_json, task_to_json
 from synapse_tui.agents.console import Past
 from synapse_tui.agents.delivery.answering import AnswerOutcome
 from synapse_tui.agents.delivery.typed_text import MessageStyle
@@ -244,12 +245,28 @@ class _Closed(NamedTuple):
     agent: SavedAgent
     past: Past
 
+    def to_json(self) -> dict[str, object]:
+        history = base64.b64encode(self.past.history).decode("ascii")
+        return {**dataclasses.asdict(self.agent), "history": history, "at": self.past.saved_at.isoformat()}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> _Closed:
+        past = Past(base64.b64decode(content["history"]), datetime.fromisoformat(content["at"]))
+        return cls(SavedAgent.from_json(content), past)
+
 
 class _Remembered(NamedTuple):
     """What a closed agent was asked, the last first."""
 
     name: str
     tasks: Sequence[Task]
+
+    def to_json(self) -> dict[str, object]:
+        return {"name": self.name, "tasks": [task_to_json(task) for task in self.tasks]}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> _Remembered:
+        return cls(str(content["name"]), [task_from_json(task) for task in content["tasks"]])
 
 
 class Host:
@@ -722,6 +739,10 @@ class Host:
             __version__,
             agents=tuple(left),
             guardian=GuardianHandover(handle.pid, handle.fd, handle.leaders),
+            extra={
+                "closed": [closed.to_json() for closed in self._closed],
+                "remembered": {agent_id: each.to_json() for agent_id, each in self._remembered.items()},
+            },
         )
 
     def adopt(self, handover: Handover) -> None:
@@ -743,6 +764,18 @@ class Host:
                 log.warning("an agent could not be adopted: %s", error)
                 sockets.close()
                 self.events.publish(Notice(f"{agent.agent_id} was lost: {error}", "error"))
+        self._adopt_closed(handover.extra)
+
+    def _adopt_closed(self, content: Mapping[str, Any]) -> None:
+        try:
+            closed = [_Closed.from_json(each) for each in content.get("closed", ())]
+            remembered = content.get("remembered", {}).items()
+            asked = {agent_id: _Remembered.from_json(each) for agent_id, each in remembered}
+        except (AttributeError, KeyError, TypeError, ValueError) as error:  # of another version
+            log.warning("the closed agents are not known any more: %s", error)
+        else:
+            self._closed.extend(closed)
+            self._remembered |= asked
 
     def _adopted(self, agent: AgentHandover) -> AgentSession:
         spec = spec_of(agent)

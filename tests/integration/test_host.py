@@ -42,6 +42,7 @@ from synapse_tui.messages import tasks as module
 from synapse_tui.messages.service import by_person, reply_of
 from synapse_tui.sessions.registry import Registry, RegistryEntry
 from synapse_tui.widgets.views import view_agents
+from synapse_tui.workspace import Handover
 from tests.integration.host_kit import make_host, open_published, open_ready, records, running
 from tests.waiting import PATIENCE, until
 from tests.work import work
@@ -90,6 +91,31 @@ async def test_a_closed_agent_is_opened_again_with_what_it_was(host: Host) -> No
     rows = [again.terminal.scrollback[at].text for at in range(len(again.terminal.scrollback))]
     assert any("hello" in row for row in rows)
     assert (await host.reopen(columns=80, lines=24)).agent_id == second.agent_id
+
+
+async def test_closed_agents_are_known_to_the_next_version(tmp_path: Path) -> None:
+    before = make_host(tmp_path)
+    await before.start()
+    before.load_servers()
+    (alice,) = await open_ready(before, "alice")
+    (receipt,) = await before.send("alice", "hello")
+    await until(lambda: alice.tasks.get(receipt.task_id).state.final, "its answer")
+    await before.close(alice.agent_id)
+    handover = Handover.read((await before.hand_over()).write())
+    async with running(make_host(tmp_path)) as host:
+        host.adopt(handover)
+        (task,) = host.tasks
+        assert (task.id, task.text) == (receipt.task_id, "hello")
+        again = await host.reopen(columns=80, lines=24)
+        assert (again.agent_id, again.name) == (alice.agent_id, "alice")
+        rows = [again.terminal.scrollback[at].text for at in range(len(again.terminal.scrollback))]
+        assert any("hello" in row for row in rows)
+
+
+async def test_what_another_version_says_of_closed_agents_is_no_error(tmp_path: Path) -> None:
+    async with running(make_host(tmp_path)) as host:
+        host.adopt(Handover("9.9", extra={"closed": [{"agent_id": 1}], "remembered": []}))
+        assert not host.can_reopen
 
 
 async def test_another_agent_does_not_get_the_id_of_a_closed_one_while_other_ports_are_free(
