@@ -191,7 +191,7 @@ class MessageList(CommandList):
 
     def show_end(self) -> None:
         def shown() -> None:
-            self._end = self.scroll_offset.y
+            self._end = self.max_scroll_y  # by now a person may have scrolled up
 
         self._end = 0
         self.scroll_end(animate=False, on_complete=shown)

@@ -1,6 +1,7 @@
 """The sidebar: what it shows, how it is entered and left, how it follows."""
 
 import dataclasses
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -197,6 +198,26 @@ async def test_it_follows_them_also_where_it_becomes_lower_and_their_order_chang
         await until(lambda: "message 23" in text_of(app))
         host.message(CODEX, "message 24")
         await until(lambda: "message 24" in text_of(app))
+
+
+async def test_who_scrolls_up_in_the_moment_of_a_new_message_stays_there(monkeypatch: pytest.MonkeyPatch):
+    host = three_agents()
+    async with running(host, sidebar=True, size=(120, 24)) as (app, pilot):
+        for number in range(20):
+            host.message(CODEX, f"message {number}")
+        await until(lambda: "message 19" in text_of(app))
+        view = app.main.sidebar.query_one(MessageList)
+        complete: list[Callable[[], None]] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(view, "scroll_end", lambda *, animate, on_complete: complete.append(on_complete))
+            view.show_end()
+        view.scroll_to(y=0, animate=False)
+        await until(lambda: view.scroll_offset.y == 0 < view.max_scroll_y)
+        complete[0]()
+        host.message(CODEX, "message 20")
+        await until(lambda: view.option_count == 21)
+        await pilot.pause()
+        assert view.scroll_offset.y == 0
 
 
 async def test_a_change_keeps_the_mark_where_it_is():
