@@ -183,7 +183,8 @@ def start_command(
         else:
             show(f"{started['agent_id']}  {started['endpoint']}")
             ours = own_command("synapse-tui")
-            note(f"it runs in session '{answer['session']}': '{ours}' opens it, 'synapse stop' ends it")
+            stop = f"synapse stop {started['agent_id']}"
+            note(f"it runs in session '{answer['session']}': '{ours}' opens it, '{stop}' ends it")
     errors = [remote_error(line) for line in answer.get("errors", ())]  # absent in answers of older hosts
     for error in errors:
         fail(error, name="synapse", as_json=as_json)

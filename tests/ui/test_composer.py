@@ -356,8 +356,10 @@ async def test_templates(tmp_path, there):
         await pilot.press("f2", *"ali", "tab", "ctrl+t")
         if not there:
             await until(lambda: "no templates yet" in text_of(app))
-            return
+            (tmp_path / "review.md").write_text("Review the last commit.\n")
+            await pilot.press("ctrl+t")
         await until(lambda: isinstance(app.screen, Pick) and app.screen.ready)
+        assert "no templates yet" not in text_of(app)
         await pilot.press("enter")
         await until(lambda: isinstance(app.screen, Composer))
         assert text(app) == "Review the last commit."

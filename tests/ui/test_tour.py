@@ -327,7 +327,7 @@ async def test_a_hint_names_its_key_also_while_that_goes_to_an_agent():
         host.add(AgentSpec("shell")).become(AgentState.READY)
         await until(lambda: len(app.main.deck.panes) == 3)
         app.main.go_to(list(host.agents)[-1])
-        await shows(app, "Space type it for me, in alice's pane")
+        await shows(app, "Space type it for me, from alice's pane")
 
 
 async def test_the_tour_names_no_keys_while_they_are_those_of_a_dialog():

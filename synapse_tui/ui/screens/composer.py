@@ -735,6 +735,7 @@ class Composer(Form[str]):
         if not names:
             self.show_error(f"no templates yet: put texts into {short_path(self._source.templates)}, NAME.md")
             return
+        self.show_error("")  # there may have been none before
         self.app.push_screen(
             Pick(tr("Template"), {name: name for name in names}, names[0]), self._insert_template
         )

@@ -645,10 +645,10 @@ class Tour:
         """Return where or when Space is for the tour, and when the tour types."""
         part = self._part(session.agent_id)
         if not part:
-            return _there(self._name(ALICE))
+            return tr(f", from {self._name(ALICE)}'s pane")
         if not self._has_keyboard(part):
             draft = tr(", after your draft") if session.reading().draft else ""
-            return f"{_there(session.name)}{draft}"
+            return tr(f", from {session.name}'s pane") + draft
         view = self._app.active_view
         if isinstance(view, TerminalView) and view.scroll_mode is not None:
             return tr(", after scrolling")
