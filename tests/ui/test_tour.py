@@ -479,6 +479,18 @@ async def test_the_first_step_says_where_the_answer_is():
         await shows(app, "In alice's pane, ^] v shows what became of the last message")
 
 
+async def test_the_first_step_may_go_the_other_way():
+    host = FakeHost()
+    async with start(host) as (app, _pilot):
+        alice, bob = await opened(app, host)
+        task = host.message(alice.agent_id, "hello", sender=bob.agent_id)
+        await shows(app, "On its way to alice", "alice gets it as soon as nothing else is going on there.")
+        host.change(task.id, delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING)
+        await shows(app, "alice has it: working", "The answer comes back to bob's pane.")
+        host.change(task.id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED)
+        await shows(app, "It arrived, and alice has answered.", "In bob's pane, ^] v shows what became")
+
+
 LONG = "python -m pip install aider-install && aider-install"
 
 

@@ -453,33 +453,39 @@ class Tour:
 
     def _hello(self, step: TourStep) -> TourPage:
         title = tr("Let one write to the other")
-        alice, bob = self._name(ALICE), self._name(BOB)
+        ends = (ALICE, BOB)
+        if step.message is not None:  # it may as well go the other way
+            ends = self._part(step.message.sender.sender_id) or ALICE, self._part(step.message.target) or BOB
+        sender, receiver = map(self._name, ends)
         if step.phase is Phase.DONE:
-            about: Runs = [(tr(f"It arrived, and {bob} has answered."), _STRONG)]
+            about: Runs = [(tr(f"It arrived, and {receiver} has answered."), _STRONG)]
             if step.message is not None and step.message.state is not TaskState.COMPLETED:
                 about = self._fate(step.message)
-            way, session = self._app.keymap.way("last_message"), self._session(ALICE)
+            way, session = self._app.keymap.way("last_message"), self._session(ends[0])
             if session is not None and self._main.answers.get(session.agent_id):
                 why = tr(
-                    f"Its answer waits in {alice}'s pane, to take or let go; there {way} shows all of it."
+                    f"Its answer waits in {sender}'s pane, to take or let go; there {way} shows all of it."
                 )
             else:
-                why = tr(f"In {alice}'s pane, {way} shows what became of the last message.")
+                why = tr(f"In {sender}'s pane, {way} shows what became of the last message.")
             return TourPage(title, [about], why, self._doing(NEXT))
         if step.phase is Phase.RUNS and step.message is not None:
             if _taken(step.message):
-                why = tr(f"The answer comes back to {alice}'s pane.")
+                why = tr(f"The answer comes back to {sender}'s pane.")
             elif self._is_parked(step):
-                why = self._releasing(alice)
+                why = self._releasing(sender)
             else:
-                why = tr(f"{bob} gets it as soon as nothing else is going on there.")
+                why = tr(f"{receiver} gets it as soon as nothing else is going on there.")
             return TourPage(title, [self._fate(step.message)], why)
         about = [
-            (tr(f"In {alice}'s pane, type "), ""),
+            (tr(f"In {sender}'s pane, type "), ""),
             (f" {self._hello_bob()} ", f"{_STRONG} on $raised"),
             (tr(" and press Enter."), ""),
         ]
-        why = tr(f"It is typed into {bob}'s composer as soon as {bob} is free, and the answer comes back.")
+        why = tr(
+            f"It is typed into {receiver}'s composer as soon as {receiver} is free,"
+            " and the answer comes back."
+        )
         return TourPage(title, [about], why, self._doing(tr("type it for me")))
 
     def _hold(self, step: TourStep) -> TourPage:
