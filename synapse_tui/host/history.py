@@ -9,7 +9,7 @@ import itertools
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -218,6 +218,8 @@ FORGET_ROUNDS = 4
 """Checks to run after history is enabled again, because the last tasks may have ended just before."""
 GRACE = timedelta(seconds=60)
 """How long an ended task stays, so that its sender can query it even from a restarted host."""
+READ_AT_ONCE = 0.5
+"""Seconds that the start of a host waits for what it reads of the history."""
 ANSWER = 4.0
 """Timeout in seconds for a database server; messages are held sooner."""
 OPENED = 5.0
@@ -246,6 +248,7 @@ class HistoryKeeper:
         """Awaited before messages of closed agents are reported."""
         self.name_of: Callable[[str], str | None] = lambda _agent_id: None
         """What an agent is called, by its id: empty without a name, None if it is unknown."""
+        self._location = location
         self._folder = str(project)
         self._project = naming_of(location).project(self._folder)
         """The project's name in the database."""
@@ -313,6 +316,20 @@ class HistoryKeeper:
                 left = FORGET_ROUNDS if count or not self._history.keeps else left - 1
             self._forgets.clear()
 
+    async def agents_of_waiting(self) -> Mapping[str, Collection[Addressee]]:
+        """Return, by id, the agents that waiting messages are from and to; empty if reading takes long."""
+
+        def read() -> Mapping[str, Collection[Addressee]]:
+            if not (isinstance(self._location, Path) and self._location.exists()):
+                return {}
+            from synapse_tui.messages.quick import agents_of_waiting  # noqa: PLC0415 - imports sqlite3
+
+            return agents_of_waiting(self._location, self._project)
+
+        with contextlib.suppress(TimeoutError, OSError):
+            return await asyncio.wait_for(asyncio.to_thread(read), READ_AT_ONCE)
+        return {}
+
     def load(self) -> None:
         """Start reading the history; called once the first frame is on the screen."""
         self._history.load()
@@ -349,9 +366,18 @@ class HistoryKeeper:
         self._restoring[session.agent_id] = task
         self._keep(task)
 
-    def renamed(self, session: AgentSession) -> None:
+    def renamed(self, session: AgentSession, before: str) -> None:
         self._identify(session)
         self._note(session, "the agent was renamed")
+        key = AgentKey(self._project, session.agent_id, session.agent_type)
+        work = self._rename_sender(key, before, session.name)
+        self._keep(asyncio.get_running_loop().create_task(work, name=f"rename-{session.agent_id}"))
+
+    async def _rename_sender(self, key: AgentKey, before: str, name: str) -> None:
+        try:
+            await self._history.read(lambda database: database.rename_sender(key, before, name))
+        except HistoryError as error:
+            log.warning("%s was not renamed in what it has sent: %s", key.agent_id, error.message)
 
     def _identify(self, session: AgentSession) -> None:
         journal = self._journals[session.agent_id]

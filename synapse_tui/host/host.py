@@ -60,7 +60,7 @@ from synapse_tui.core.events import (
 )
 from synapse_tui.core.model import USER, AgentSpec, Task
 from synapse_tui.hooks.file_safety import FileSafety
-from synapse_tui.messages.records import Change
+from synapse_tui.messages.records import Addressee, Change
 from synapse_tui.messages.storage.location import location_of
 from synapse_tui.sessions.registry import Registry
 from synapse_tui.settings import Settings
@@ -118,6 +118,7 @@ class SessionFactory:
     Attributes:
         make_id: Generates UUIDs.
         reserved: Ports of agents that may be reopened; used for other agents only if no other port is free.
+        waiting: The agents that messages of earlier sessions are from and to, by id.
         _last_ports: The ports that ended agents had, by type, folder and name, the one that ended last at the
             end. Another agent gets one of these only if no other is free, and then the oldest: messages are
             from and to an id, which has the port.
@@ -136,6 +137,7 @@ class SessionFactory:
     make_id: Callable[[], str]
     style: MessageStyle = field(default_factory=MessageStyle)
     reserved: frozenset[int] = frozenset()
+    waiting: Mapping[str, Collection[Addressee]] = field(default_factory=dict)
     _last_ports: dict[tuple[str, Path, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -150,6 +152,9 @@ class SessionFactory:
     def bind(self, profile: Profile, spec: AgentSpec, folder: Path) -> LoopbackSockets:
         """Bind a port: the requested one, the one this agent had last, or the first free one.
 
+        Messages are from and to an id, which has the port. So an agent gets the port that one of its name
+        has in waiting messages of an earlier session, and that of another only if no other is free.
+
         Raises:
             PortsExhausted: No port is free.
             ConfigError: A configured address does not belong to this machine.
@@ -159,8 +164,15 @@ class SessionFactory:
         first, last = profile.ports
         preferred = spec.last_port or self._last_ports.get((profile.name, folder, spec.name), 0)
         ended = {port: place for place, port in enumerate(self._last_ports.values())}
+
+        def rank(port: int) -> tuple[bool, bool, int, bool]:
+            known = self.waiting.get(agent_id_for(profile.name, port), ())
+            own = [agent for agent in known if agent.fits(spec.name)]
+            others = bool(known) and not own
+            return port in self.reserved, others, ended.get(port, -1), not any(agent.called for agent in own)
+
         return free_port(
-            sorted(range(first, last + 1), key=lambda port: (port in self.reserved, ended.get(port, -1))),
+            sorted(range(first, last + 1), key=rank),
             preferred=preferred,
             further=self.network.bind,
             scheme=self.network.scheme,
@@ -452,6 +464,7 @@ class Host:
     async def start(self) -> None:
         """Start watching the registry, settings and spools, and remove the records of killed processes."""
         raise_open_files()
+        self._factory.waiting = await self.history.agents_of_waiting()
         self.following.start()
         self._peers.start()
         self._replies.start()
@@ -935,9 +948,9 @@ class Host:
         """
         session = self._session(agent_id)
         self._check_name(name, session.profile, but=agent_id)
-        session.name = name
+        before, session.name = session.name, name
         self._records.update(session)
-        self.history.renamed(session)
+        self.history.renamed(session, before)
         self.events.publish(AgentRenamed(agent_id, name))
 
     def _session(self, agent_id: str) -> AgentSession:

@@ -541,6 +541,22 @@ class Database:
                 session.add(row)
             self._settle(session, rows)
 
+    def rename_sender(self, key: AgentKey, before: str, name: str) -> None:
+        """Note what an agent is called now in its messages that wait, and in those that owe it a reply."""
+        with self._settling(self._opened()) as session:
+            session.exec(
+                update(TaskRow)
+                .where(
+                    col(TaskRow.project) == key.project,
+                    col(TaskRow.sender_id) == key.agent_id,
+                    col(TaskRow.peer_name) == sound(before),
+                    col(TaskRow.sender_verified),
+                    col(TaskRow.agent_name) != key.agent_id,
+                    or_(col(TaskRow.finished_at).is_(None), TaskRow.reply == ReplyState.DUE),
+                )
+                .values(peer_name=sound(name))
+            )
+
     def unfinished(self, project: str) -> dict[Addressee, int]:
         with Session(self._opened()) as session:
             found = session.exec(

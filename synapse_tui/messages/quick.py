@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +23,7 @@ from synapse_tui.messages.storage.schema import STEPS
 from synapse_tui.system.dataclass import dataclass
 
 from .conversations import external_task_of
-from .records import Record, TaskQuery, Undelivered
+from .records import Addressee, Record, TaskQuery, Undelivered
 from .recovery import NOBODY
 from .rows import task_of, undelivered_of
 from .search import conditions, pattern_of
@@ -35,8 +36,11 @@ NEWEST = "tasks INDEXED BY ix_tasks_newest"
 """Forces the index in reverse: SQLite would choose the project's index, and sort all of it."""
 _RECENT = """SELECT id, agent_name, status, substr(input, 1, ?) FROM tasks WHERE project = ?
     ORDER BY created_at DESC LIMIT ?"""
-_WAITING = """SELECT * FROM tasks WHERE project = ? AND finished_at IS NULL
+_WAITING = """SELECT * FROM tasks WHERE +project = ? AND finished_at IS NULL
     AND delivery NOT IN ('submitted', 'done') AND sender_id <> agent_name"""
+"""The `+` keeps SQLite from an index of the project, with all that has ended."""
+_OF_WAITING = """SELECT DISTINCT agent_name, called, sender_verified, sender_id, peer_name FROM tasks
+    WHERE +project = ? AND (finished_at IS NULL AND delivery NOT IN ('submitted', 'done') OR reply = 'due')"""
 _LOCKS = """SELECT id, file_path, file_name, agent_name, task_id, intent, locked_at, expires_at, process, call
     FROM file_locks WHERE :agent IN ('', agent_name) """
 _EXTERNAL = "SELECT * FROM external_tasks WHERE project = ? AND id >= ? AND id < ? LIMIT 1"
@@ -110,6 +114,24 @@ def undelivered(location: Location, project: str) -> Sequence[Undelivered] | Non
     return undelivered_of(rows, found, closed=NOBODY)
 
 
+def agents_of_waiting(file: Path, project: str) -> Mapping[str, Collection[Addressee]]:
+    """Return, by id, the agents that a project's waiting messages and replies are from and to.
+
+    Without senders that are not proved or were unknown to the host. Empty if it cannot be read at once.
+    """
+    try:
+        with _known(file, BUSY_COMPLETION) as db:
+            rows = db.execute(_OF_WAITING, (project,)).fetchall()
+    except (_UnknownTables, sqlite3.Error):
+        return {}
+    found = defaultdict[str, set[Addressee]](set)
+    for receiver, called, verified, sender, peer_name in rows:
+        found[receiver].add(Addressee(receiver, called))
+        if verified and sender != receiver and peer_name is not None:
+            found[sender].add(Addressee(sender, peer_name))
+    return found
+
+
 def held_locks(
     location: Location, keys: FileKeys, agent_id: str = "", *, alive: Callable[[str], bool]
 ) -> Sequence[Lock] | None:
@@ -165,9 +187,9 @@ def _opened(file: Path, mode: str, busy: float) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def _known(file: Path) -> Iterator[sqlite3.Connection]:
+def _known(file: Path, busy: float = BUSY) -> Iterator[sqlite3.Connection]:
     """Begin a transaction on a file with today's tables; raises _UnknownTables for others."""
-    with _opened(file, "rw", BUSY) as db:
+    with _opened(file, "rw", busy) as db:
         db.execute("BEGIN")
         (version,) = db.execute("SELECT MAX(version) FROM schema_version").fetchone()
         if version != len(STEPS):

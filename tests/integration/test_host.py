@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import socket
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -15,7 +17,7 @@ import pytest
 from synapse_tui.a2a.async_client import AsyncClient
 from synapse_tui.a2a.server import AgentServer
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.core.addresses import identity_of
+from synapse_tui.core.addresses import agent_id_for, identity_of
 from synapse_tui.core.errors import (
     AgentExited,
     AgentNotFound,
@@ -34,11 +36,13 @@ from synapse_tui.core.model import (
     MessageRequest,
     Reply,
     ReplyState,
+    Sender,
     Task,
     TaskState,
 )
 from synapse_tui.host.host import Host
 from synapse_tui.messages import tasks as module
+from synapse_tui.messages.records import Addressee
 from synapse_tui.messages.service import by_person, reply_of
 from synapse_tui.sessions.registry import Registry, RegistryEntry
 from synapse_tui.widgets.views import view_agents
@@ -91,6 +95,74 @@ async def test_a_closed_agent_is_opened_again_with_what_it_was(host: Host) -> No
     rows = [again.terminal.scrollback[at].text for at in range(len(again.terminal.scrollback))]
     assert any("hello" in row for row in rows)
     assert (await host.reopen(columns=80, lines=24)).agent_id == second.agent_id
+
+
+@dataclass(frozen=True, slots=True)
+class _Ports:
+    """The ports that agents of the next session get, as the places that they had in the last one."""
+
+    last: tuple[str, str]  # names in the last session; the second has written to the first
+    opened: tuple[str, ...]
+    ports: tuple[int, ...]
+    reserved: tuple[int, ...] = ()
+    renamed: str = ""  # what the second is called after it has written
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        _Ports(("alice", "bob"), ("solo", "alice", "bob"), (2, 0, 1)),
+        _Ports(("alice", "bob"), ("BOB", "Alice"), (1, 0)),
+        _Ports(("alice", "bob"), ("solo", "", "alice"), (2, 3, 0)),
+        _Ports(("", "bob"), ("", "alice"), (0, 2)),
+        _Ports(("", ""), ("alice", ""), (2, 0)),
+        _Ports(("alice", ""), ("alice", "bob", ""), (0, 2, 1)),
+        _Ports(("alice", "bob"), ("alice", "solo"), (2, 3), reserved=(0, 1)),
+        _Ports(("alice", "bob"), ("alice", "bob", "rob"), (0, 2, 1), renamed="rob"),
+    ],
+    ids=str,
+)
+async def test_no_other_agent_gets_the_id_of_one_that_a_waiting_message_is_from_or_to(
+    tmp_path: Path, case: _Ports
+) -> None:
+    """It would be shown as the sender of what waits for itself, and get the answer."""
+    async with running(make_host(tmp_path)) as host:
+        receiver, sender = await open_ready(host, *case.last)
+        await host.send(receiver.agent_id, "%%slow:60%%")
+        await until(lambda: receiver.report.state is AgentState.PROCESSING, "its turn")
+        who = Sender(sender.agent_id, "dummy", sender.endpoint, verified=True)
+        waits = receiver.accept(MessageRequest("from the second", who))
+        if case.renamed:
+            host.rename(sender.agent_id, case.renamed)
+            told = Addressee(sender.agent_id, case.renamed)
+            async with asyncio.timeout(PATIENCE):
+                while told not in (await host.history.agents_of_waiting()).get(sender.agent_id, ()):
+                    pass
+        profiles = host.profiles
+    again = make_host(tmp_path)
+    again.profiles = profiles  # the same ports
+    lowest = receiver.port
+    async with running(again) as host:
+        host.reserve([lowest + place for place in case.reserved])
+        agents = {agent.name.casefold(): agent for agent in await open_ready(host, *case.opened)}
+        assert tuple(agent.port - lowest for agent in agents.values()) == case.ports
+        await until(lambda: waits.id in agents[receiver.name].tasks, "the message")
+
+
+async def test_the_ports_of_ended_agents_are_given_before_those_of_waiting_messages(host: Host) -> None:
+    factory, profile = host._factory, host.profiles.profiles["dummy"]
+    lowest, highest = profile.ports
+    known = {"alice": agent_id_for("dummy", lowest), None: agent_id_for("dummy", lowest + 1)}
+    factory.waiting = {agent_id: {Addressee(agent_id, name)} for name, agent_id in known.items()}
+    ended = range(highest, lowest + 1, -1)  # all others
+    factory._last_ports = {("dummy", host.project, f"other{port}"): port for port in ended}
+    given = []
+    with contextlib.ExitStack() as bound:
+        for name in ("new", "carol", "dave", "alice"):  # whose name is not recorded, may be any
+            sockets = factory.bind(profile, AgentSpec("dummy", name), host.project)
+            bound.callback(sockets.close)
+            given.append(sockets.port)
+    assert given == [lowest + 1, highest, highest - 1, lowest]
 
 
 async def test_closed_agents_are_known_to_the_next_version(tmp_path: Path) -> None:

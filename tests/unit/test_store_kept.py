@@ -10,12 +10,15 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.core.errors import MessageError, TaskNotFound
-from synapse_tui.core.model import DeliveryState, MessageRequest, Sender, TaskState
+from synapse_tui.core.events import EventBus
+from synapse_tui.core.model import DeliveryState, MessageRequest, ReplyState, Sender, TaskState
 from synapse_tui.messages.archive import Archive
 from synapse_tui.messages.history import AgentJournal, History, PushJournal
-from synapse_tui.messages.quick import undelivered
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.quick import _OF_WAITING, _WAITING, agents_of_waiting, undelivered
 from synapse_tui.messages.records import Addressee, PushProtocol, PushSubscription
-from tests.unit.store_kit import KEY, make_book, opened, rows, send
+from synapse_tui.messages.tasks import TaskStore
+from tests.unit.store_kit import KEY, OTHER, SENDER, make_book, opened, rows, send
 
 CLOSED = "kept while the agent was closed"
 RESTART = "from before the restart"
@@ -182,3 +185,47 @@ async def test_a_webhook_of_an_older_host_may_still_name_programs_of_this_machin
         async with opened(path, owner="2:2") as (history, _):
             left = await PushJournal(history, KEY.project).webhooks(KEY.agent_id, goes_on=True)
             assert {each.id: each.local for each in left.subscriptions} == found
+
+
+async def test_the_agents_of_waiting_messages_are_those_of_the_project(path):
+    names = {KEY.agent_id: "alice", OTHER.agent_id: "bob"}
+    async with opened(path) as (history, _):
+        journal = AgentJournal(history, KEY, names.get)
+        journal.called = "alice"
+        book = TaskStore(KEY.agent_id, "first", EventBus(), journal=journal)
+        outbox = Outbox(book)
+        bob = Sender(OTHER.agent_id, "dummy", "http://127.0.0.1:8191", verified=True)
+        for sender in (bob, SENDER, Sender("synapse-dummy-99999", "dummy", "")):  # SENDER is of another host
+            outbox.put(book.create(MessageRequest("waits", sender)))
+        other = AgentJournal(history, OTHER, names.get)
+        ended = TaskStore(OTHER.agent_id, "first", EventBus(), journal=other)
+        carol = dataclasses.replace(bob, sender_id="synapse-dummy-8192")
+        names[carol.sender_id] = ""
+        answered = ended.create(MessageRequest("answered", carol))
+        ended.change(answered.id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE)
+        await book.flush()
+        found = agents_of_waiting(path, KEY.project)
+        assert found == {
+            KEY.agent_id: {Addressee(KEY.agent_id, "alice")},
+            OTHER.agent_id: {Addressee(OTHER.agent_id, "bob")},
+        }
+        ended.change(answered.id, reply=ReplyState.DUE)
+        await ended.flush()
+        found = agents_of_waiting(path, KEY.project)
+        assert found[carol.sender_id] == {Addressee(carol.sender_id, "")}
+        assert not agents_of_waiting(path, "/elsewhere")
+    assert not agents_of_waiting(path.with_name("none.db"), KEY.project)
+    path.write_bytes(b"no database")
+    assert not agents_of_waiting(path, KEY.project)
+
+
+async def test_what_waits_is_read_without_reading_what_has_ended(path):
+    async with opened(path) as (history, _):
+        await make_book(history)[0].flush()
+        for query in (_WAITING, _OF_WAITING):
+            plan = [
+                row[3] for row in rows(path, f"EXPLAIN QUERY PLAN {query.replace('?', repr(KEY.project))}")
+            ]
+            reads = [step for step in plan if "tasks" in step]
+            assert reads, plan
+            assert all("(finished_at=?)" in step or "(reply=?)" in step for step in reads), plan

@@ -91,7 +91,10 @@ class TaskRow(SQLModel, table=True):
     command: str = Field(default="", sa_column_kwargs={"server_default": ""})
     """Opens the receiving agent again, until the task ends; empty if not recorded."""
     peer_name: str | None = None
-    """Name of the agent at the other end: its sender, or the receiver of an outgoing task; as `called`."""
+    """Name of the agent at the other end: its sender, or the receiver of an outgoing task; as `called`.
+
+    A sender that is renamed is renamed in it, too, as long as it waits or the sender is owed a reply.
+    """
 
 
 class ChangeRow(SQLModel, table=True):
