@@ -131,6 +131,10 @@ async def test_space_alone_leads_through_the_tour(size):  # noqa: PLR0915 - it i
         await shows(app, "remove the build folder", "● ● ●")
         assert app.main.active == alice.agent_id
         await until(lambda: len(host.tasks) == 3)
+        host.message(alice.agent_id, "any news?", sender=bob.agent_id)  # not what the step is about
+        hold(host)
+        await pilot.pause(0.3)
+        assert "alice asks bob" in panel(app), "and nothing of the other message"
         bob.become(AgentState.WAITING, "permission: rm -rf build")
         await shows(app, "bob needs you", "Space go there")
         await pilot.press("space")
@@ -348,6 +352,9 @@ async def test_a_click_types_nothing_into_a_draft():
         alice.draft = "my own draft"
         await click_hint(app, pilot, "type it for me, after your draft")
         await shows(app, "it is typed for you, after your draft")
+        await pilot.press("f6")
+        await shows(app, "it is typed for you, in alice's pane")
+        await pilot.press("escape")
         assert not alice.typed
         alice.draft = ""
         await until(lambda: [task.text for task in host.tasks] == ["hello"])

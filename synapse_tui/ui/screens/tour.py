@@ -74,7 +74,7 @@ class TourStep:
 
     Attributes:
         number: From 1; `INSTALL` after the last.
-        receiver: `ALICE` or `BOB`, in whose composer the person types; empty if neither is chosen.
+        receiver: `ALICE` or `BOB`, whom the other one writes to; empty if neither is chosen.
         draft: What was last seen there.
         message: What the step is about, as last seen.
         taken: Whether its receiver has had that message.
@@ -185,6 +185,7 @@ class Tour:
         self._known = {task.id for task in self._host.tasks}
         self._step = TourStep(number)
         if number == STEPS:
+            self._step.receiver = BOB
             self._write(ALICE, BOB, tr(REQUEST))
         elif number == INSTALL:
             self._remember()
@@ -336,7 +337,7 @@ class Tour:
         elif key == "space":
             self._do(step)
         else:
-            self._type_into(BOB if step.number == STEPS else step.receiver, [key_press(key)])
+            self._type_into(step.receiver, [key_press(key)])
 
     def _next(self, step: TourStep) -> None:
         if step.number == INSTALL:
@@ -653,8 +654,7 @@ class Tour:
         if not part:
             return tr(f", from {self._name(ALICE)}'s pane")
         if not self._has_keyboard(part):
-            draft = tr(", after your draft") if session.reading().draft else ""
-            return tr(f", from {session.name}'s pane") + draft
+            return _there(session.name) if self._waits else tr(f", from {session.name}'s pane")
         view = self._app.active_view
         if isinstance(view, TerminalView) and view.scroll_mode is not None:
             return tr(", after scrolling")
