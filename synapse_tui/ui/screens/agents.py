@@ -100,10 +100,10 @@ class AgentActions:
         elif here is not None and here.needs_attention and view is not None and not view.has_focus:
             self._main.go_to(here.agent_id)  # the keyboard was in the sidebar
         else:
-            words = self._nobody_calls()
-            self._app.notice(words, still=lambda: self._nobody_calls() == words)
+            words = self._nothing_next()
+            self._app.notice(words, still=lambda: self._nothing_next() == words)
 
-    def _nobody_calls(self) -> str:
+    def _nothing_next(self) -> str:
         """Say that no agent but the one in use needs the user; empty if one does."""
         if calling(self._main.agents, self._main.active):
             return ""
