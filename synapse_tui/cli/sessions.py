@@ -257,6 +257,8 @@ def kill_command(context: click.Context, /, name: str, *, every: bool, yes: bool
       synapse-tui kill --all
     """
     found = running_sessions(ending=True) if every else [find_session(name)]
+    if not found and not as_json:
+        note("synapse-tui: no sessions are running")
     if every and not yes and not as_json and not _agreed(found):
         note("synapse-tui: nothing was stopped")
         return

@@ -89,6 +89,12 @@ async def test_the_last_message_of_a_pane():
         await until(lambda: app.messages.sent_from(CLAUDE))
         await pilot.press(LEADER, "v")
         await until(lambda: isinstance(app.screen, MessageDetail) and "claude → codex" in text_of(app))
+        host.change(host.tasks[0].id, delivery=DeliveryState.CANCELED, state=TaskState.CANCELED)
+        await until(lambda: "Send again (a)" in text_of(app))
+        await pilot.press("a")
+        await until(lambda: "→ codex: queued" in text_of(app).splitlines()[1], "what was sent again")
+        (last,) = app.messages.sent_from(CLAUDE)
+        assert last.task_id == host.tasks[-1].id
 
 
 async def test_the_last_message_of_a_pane_is_found_after_its_receiver_was_opened_again():

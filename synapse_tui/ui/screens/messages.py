@@ -555,6 +555,8 @@ class MessageActions:
         sender = task.sender.sender_id
         sender = sender if sender != USER.sender_id and sender in self._host.agents else ""
         receipts = await self._host.send(found[0], task.text, sender=sender, priority=task.priority)
+        if sender:
+            self.follow(sender, receipts)
         self._app.notice(self.sent(receipts))
 
 
