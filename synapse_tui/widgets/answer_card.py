@@ -18,7 +18,7 @@ from .segment_bar import PaneOverlay
 from .states import Mark
 from .text import markdown_line, one_line, rewrapped, said, wrapped
 
-WIDEST = 64
+CARD_WIDTH = 64
 TEXT_ROWS = 6  # most rows of the answer
 MOST_ROWS = 40  # rows of a paragraph that are looked at, which may be short
 LEAST_ROWS = 2  # rows over the composer below which the pane's title reports the answer instead
@@ -72,7 +72,7 @@ def draw_card(
 
     A folded one has one row, which opens the answer.
     """
-    width = min(room.width, WIDEST)
+    width = min(room.width, CARD_WIDTH)
     most = min(TEXT_ROWS, max(1, room.height * 2 // 3 - 2))
     edge = Piece("▌", f"${view.mark.colour}")
     lines = _lines(view, width - _INDENT - 1, most)
@@ -171,7 +171,7 @@ class AnswerCard(PaneOverlay):
     def place(self, room: Size) -> None:
         """Draw the card for the columns and rows over the composer; hide it if there are too few."""
         self._room = room
-        width = min(room.width, WIDEST)
+        width = min(room.width, CARD_WIDTH)
         rows: list[list[Piece]] = []
         if self.view is not None and room.height >= LEAST_ROWS:
             drawn = draw_card(self.view, self._keys, room, self._age, folded=self.folded)

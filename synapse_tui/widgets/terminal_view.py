@@ -29,7 +29,7 @@ from synapse_tui.widgets.driver.input_events import (
     textual_name,
 )
 
-from .answer_card import AnswerCard, AnswerView, SentLine
+from .answer_card import CARD_WIDTH, AnswerCard, AnswerView, SentLine
 from .fit import Hint
 from .mention_overlay import MentionOverlay
 from .painting import DEFAULT_SHAPE, HIDDEN, PaneOutput, Placement, RowPainter
@@ -518,13 +518,18 @@ class TerminalView(Widget, can_focus=True):
         return row if reading.visible and 0 <= row < len(rows) and not rows[row].strip() else None
 
     def _room_over_composer(self) -> int:
-        """Return the rows for a card; 0 while it would cover a dialog, a mention or earlier output."""
+        """Return the rows for a card; 0 while it would cover a dialog, a mention or earlier output.
+
+        The frame of the composer is covered only where the card is as wide: part of a line is no frame.
+        """
         if self.scroll_mode is not None or self.viewport.offset or self.mention.drawn is not None:
             return 0
         reading = self.session.reading()
         if reading.dialog is not None or self.session.report.state is AgentState.WAITING:
             return 0
-        row = reading.box.first if reading.box is not None else self.session.terminal.cursor.y
+        row, box = self.session.terminal.cursor.y, reading.box
+        if box is not None:
+            row = box.first if self.size.width <= CARD_WIDTH else box.outer
         return min(row, self.size.height)
 
     def _place_mention_again(self) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from synapse_tui.agents.composer import ComposerReading
+from synapse_tui.agents.composer_box import Box
 from synapse_tui.agents.delivery.answering import AnswerOutcome
 from synapse_tui.agents.delivery.gate import Explanation
 from synapse_tui.agents.dialogs import AgentDialog
@@ -246,6 +247,7 @@ class FakeSession:
         self.typed = bytearray()
         self.focused = False
         self.composer = False
+        self.box: Box | None = None
         """Whether a composer is on the screen, so that mentions are taken."""
         self.draft = ""
         self.sizes: list[tuple[int, int]] = []
@@ -309,7 +311,7 @@ class FakeSession:
             self.unseen = False
 
     def reading(self) -> ComposerReading:
-        return ComposerReading(self.composer, self.draft)
+        return ComposerReading(self.composer, self.draft, box=self.box)
 
     @property
     def resting(self) -> bool:

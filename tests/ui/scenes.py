@@ -9,6 +9,7 @@ from typing import Any
 
 from textual.pilot import Pilot
 
+from synapse_tui.agents.composer_box import Box
 from synapse_tui.agents.state import Timeline
 from synapse_tui.agents.watch import WatchOrder, WatchState
 from synapse_tui.core.errors import CommandNotFound
@@ -159,6 +160,8 @@ async def _answer(pilot: Pilot[None]) -> None:
     session.composer, session.draft = True, "and rename total to gross?"
     rule = "─" * session.terminal.columns
     session.feed(f"\x1b[{session.terminal.lines - 3};1H{rule}\r\n❯ {session.draft}\x1b7\r\n{rule}\x1b8")
+    row = session.terminal.lines - 3
+    session.box = Box(row, row, row, row, 2, frame=(1, 1))
     app.answers.clock = lambda: 83.0
     app.answers.look()
     await pilot.pause()
