@@ -154,7 +154,7 @@ class Task:
         caller: Owner of the API key used (`Principal.name`); empty for the user of this machine.
         messages: The task's protocol messages, oldest first; empty for a plain message.
         follows: Id of the task it continues; it is typed like any message but is not a task of its own.
-        state_since: When it came into its state; None for `updated_at`. Not stored.
+        state_since: When it came into its state; None to derive it (`since`). Not stored.
     """
 
     id: str

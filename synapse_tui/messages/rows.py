@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from synapse_tui.core.content import Artifact, artifact_from_json, message_from_json, to_json
 from synapse_tui.core.model import DeliveryState, OutboxEntry, Parked, ReplyState, Sender, Task, TaskState
 
+from .reasons import Reason
 from .records import Addressee, Change, OutboxPlace, SavedTask, Undelivered
 from .recovery import DeliveryStatus, after_end, parked_by
 
@@ -175,6 +176,7 @@ def task_of(row: TaskRow) -> Task:
         sender=Sender(row.sender_id, row.sender_type, row.sender_endpoint, verified=row.sender_verified),
         text=row.input,
         updated_at=row.updated_at,
+        state_since=row.updated_at if Reason.of(row.reason) is Reason.HELD_BY_USER else None,
         state=TaskState(row.status),
         delivery=DeliveryState(row.delivery),
         reason=row.reason,

@@ -206,11 +206,13 @@ class ScrollMode:
     @property
     def hints(self) -> Sequence[Hint]:
         """Its most useful keys at the moment; the target of each is the key that a click presses."""
+        matches = self.search.matches if self.search is not None else ()
         if self.prompt is not None:
-            return (Hint("Enter", "to the match", "enter"), Hint("Esc", "cancel", "escape"))
+            enter = (Hint("Enter", "to the match", "enter"),) if matches else ()
+            return (*enter, Hint("Esc", "cancel", "escape"))
         if self.selection is not None:
             return (Hint("Enter", "copy", "enter"), Hint("Esc", "cancel", "escape"), Hint("↑↓←→", "extend"))
-        found = (Hint("n N", "next match", "n"),) if self.search is not None and self.search.matches else ()
+        found = (Hint("n N", "next match", "n"),) if matches else ()
         ways = (Hint("↑↓ PgUp", "scroll", "pageup"), Hint("/", "find", "/"), *found, Hint("v", "select", "v"))
         return (Hint("Esc", "done", "escape"), *ways)
 

@@ -268,7 +268,14 @@ def _view(
     watch, gave_up_at = _watch(session)
     held = _held(session)
     kind = session.agent_type
-    known = (name, kind, session.profile.display, f"{kind}-{session.port}", f"{name}-{session.port}")
+    known = (
+        name,
+        session.spec.name,
+        kind,
+        session.profile.display,
+        f"{kind}-{session.port}",
+        f"{name}-{session.port}",
+    )
     unparked = [task.since for task in held if Reason.of(task.reason) is not Reason.HELD_BY_USER]
     return AgentView(
         agent_id=session.agent_id,

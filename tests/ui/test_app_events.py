@@ -339,6 +339,19 @@ async def test_what_may_have_been_sent_can_be_sent_again_only_knowingly():
         assert "Hold" not in text_of(app)
 
 
+@pytest.mark.parametrize("rows", [1, 60])
+async def test_arrows_are_named_where_there_is_more_than_fits(rows: int):
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        task = host.message(CODEX, "\n".join(["look"] * rows))
+        app.perform("show", task.id)
+        await until(lambda: "Esc closes" in text_of(app) and ("↑↓ scroll" in text_of(app)) == (rows > 1))
+        await pilot.press("escape")
+        await until(lambda: at_main(app))
+        await pilot.press("f1")
+        await until(lambda: "↑↓ scroll" in text_of(app), "the help is longer than the screen")
+
+
 async def test_a_message_to_a_closed_agent_is_sent_again_by_its_name():
     host = three_agents()
     async with running(host) as (app, pilot):

@@ -306,7 +306,10 @@ async def test_the_bottom_row_shows_the_keys_of_scroll_mode():
         host.agents[CLAUDE].feed("some words")
         await pilot.press("f7")
         await until(lambda: "Esc done" in bottom() and "/ find" in bottom())
-        await pilot.press("/", *"words")
+        await pilot.press("/", "q")
+        await until(lambda: "Esc cancel" in bottom())
+        assert "Enter" not in bottom(), "there is no match"
+        await pilot.press("backspace", *"words")
         await until(lambda: "Enter to the match" in bottom())
         await pilot.press("enter")
         await until(lambda: "n N next match" in bottom())

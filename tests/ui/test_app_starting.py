@@ -102,3 +102,14 @@ async def test_the_name_stands_once_in_the_title_of_a_pane():
         await until(lambda: "● ready" in text_of(app).splitlines()[1])
         assert text_of(app).splitlines()[1].count("dummy-8190") == 1
         assert "Ready" not in text_of(app).splitlines()[1]
+
+
+async def test_the_title_of_a_pane_does_not_go_on_with_a_name_that_was_changed():
+    host = FakeHost()
+    session = host.add(AgentSpec("dummy", "alice"))
+    async with running(host) as (app, _pilot):
+        session.feed("\x1b]0;✳ Ready · alice\x07")
+        session.become(AgentState.READY)
+        host.rename(session.agent_id, "carol")
+        await until(lambda: "carol" in text_of(app).splitlines()[1])
+        assert "alice" not in text_of(app).splitlines()[1]

@@ -199,10 +199,14 @@ async def test_the_tour_says_that_a_draft_was_cleared_and_not_sent():
     async with start(host) as (app, pilot):
         _alice, bob = await opened(app, host)
         await pilot.press("right")
+        app.main.go_to(bob.agent_id)
+        bob.feed("Ask me what I can do\r\n")
         bob.draft = "what I"
         await until(lambda: len(host.tasks) == 1)
         hold(host)
         await shows(app, "alice wrote to bob, and it is held")
+        await pilot.press("enter", "backspace")  # Enter alone sends it
+        await until(lambda: len(bob.typed) == 2)
         bob.draft = ""
         await shows(app, "Your draft has left the composer.")
         host.change(host.tasks[-1].id, delivery=DeliveryState.TYPING)

@@ -59,6 +59,16 @@ async def test_a_closed_agent_gets_its_messages_when_it_is_opened_again(path):
         assert (await waiting(history, "", "third"))[1:] == found[1:]
 
 
+async def test_what_a_person_holds_is_held_since_then_also_after_the_end_of_the_host(path):
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        held = outbox.park(send(book, outbox, "held"))
+        await book.flush()
+    async with opened(path, owner="2:2") as (history, _):
+        (found,) = await AgentJournal(history, KEY).waiting("second")
+        assert found.task.since == held.updated_at > held.created_at
+
+
 async def test_the_end_of_the_host_does_not_change_why_a_message_is_kept(path):
     async with opened(path) as (history, _):
         book, outbox, _ = make_book(history)

@@ -85,6 +85,8 @@ class DialogHints(Static):
 
     def on_mount(self) -> None:
         self.watch(self.screen, "focused", self._refresh, init=False)
+        for body in self.screen.query(VerticalScroll):
+            self.watch(body, "show_vertical_scrollbar", self._refresh, init=False)
 
     def _refresh(self) -> None:
         self.refresh()
@@ -106,6 +108,8 @@ class DialogHints(Static):
         focused, key = self.screen.focused, _ARROWS.get(hint.partition(" ")[0]) or _key_of(hint)
         if not key or focused is None:
             return True
+        if key in bound and not self._can_scroll(bound[key]):
+            return False
         if isinstance(focused, TextArea):
             return len(key) > 1
         if isinstance(focused, SearchInput) and key == "up":
@@ -117,6 +121,14 @@ class DialogHints(Static):
                 and (key != "up" or key in self.screen._bindings.key_to_bindings)
             )
         return key in bound
+
+    def _can_scroll(self, active: ActiveBinding) -> bool:
+        """Whether there is more than fits, for a key that scrolls; True for others."""
+        if isinstance(active.node, VerticalScroll):
+            return active.node.allow_vertical_scroll
+        if not active.binding.action.startswith("scroll("):
+            return True
+        return self.screen.query_one(".body", VerticalScroll).allow_vertical_scroll
 
     def render(self) -> Content:
         sign, parts = self._row()

@@ -75,7 +75,7 @@ class TourStep:
     Attributes:
         number: From 1; `INSTALL` after the last.
         receiver: `ALICE` or `BOB`, whom the other one writes to; empty if neither is chosen.
-        draft: What was last seen there.
+        entered: Whether the last key with a draft there was Enter: it was sent, and not deleted.
         message: What the step is about, as last seen.
         taken: Whether its receiver has had that message.
         asked_at: When the dialog was first seen; 0 if it was not.
@@ -85,7 +85,7 @@ class TourStep:
     number: int
     phase: Phase = Phase.ASKS
     receiver: str = ""
-    draft: str = ""
+    entered: bool = False
     message: Task | None = None
     taken: bool = False
     asked_at: float = 0.0
@@ -219,7 +219,6 @@ class Tour:
             if step.receiver:
                 step.phase = Phase.RUNS
                 self._write(_other(step.receiver), step.receiver, tr(MEANWHILE))
-        step.draft = self._draft(step.receiver) or step.draft
         ended = step.message is not None and step.message.state.final
         if step.phase is Phase.RUNS and (step.taken or ended):
             step.phase = Phase.DONE
@@ -281,11 +280,6 @@ class Tour:
         typed = message is not None and message.delivery in BEING_TYPED
         return "" if session is None or typed else session.reading().draft
 
-    def _was_sent(self, step: TourStep) -> bool:
-        """Whether the draft was sent and not cleared: the agent shows what it was sent."""
-        session, begun = self._session(step.receiver), step.draft.strip()[:8]
-        return session is not None and any(begun in row for row in session.terminal.screen.display)
-
     def _write(self, sender: str, receiver: str, text: str) -> None:
         """Send a message as if it had been written in the sender's pane."""
         session = self._session(sender)
@@ -304,7 +298,12 @@ class Tour:
             return True
         if not isinstance(event, TerminalKeyRelease):
             self.typed()
+            self._note_key(self._step, event.key)
         return False
+
+    def _note_key(self, step: TourStep, key: str) -> None:
+        if self._has_keyboard(step.receiver) and self._draft(step.receiver):
+            step.entered = key == "enter"
 
     @property
     def each_key(self) -> bool:
@@ -338,6 +337,7 @@ class Tour:
             self._do(step)
         else:
             self._type_into(step.receiver, [key_press(key)])
+            self._note_key(step, key)
 
     def _next(self, step: TourStep) -> None:
         if step.number == INSTALL:
@@ -494,7 +494,7 @@ class Tour:
         if step.phase is Phase.DONE:
             if step.message is not None and not step.taken:
                 about: Runs = self._fate(step.message)
-            elif self._was_sent(step):
+            elif step.entered:
                 about = [(tr("Your line went first, and the message after it."), _STRONG)]
             else:
                 about = [(tr("Your draft was gone, so the message came."), _STRONG)]
