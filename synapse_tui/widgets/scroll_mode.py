@@ -208,7 +208,7 @@ class ScrollMode:
         """Its most useful keys at the moment; the target of each is the key that a click presses."""
         matches = self.search.matches if self.search is not None else ()
         if self.prompt is not None:
-            enter = (Hint("Enter", "to the match", "enter"),) if matches else ()
+            enter = (Hint("Enter", "to the match", "enter"),) if self.prompt and matches else ()
             return (*enter, Hint("Esc", "cancel", "escape"))
         if self.selection is not None:
             return (Hint("Enter", "copy", "enter"), Hint("Esc", "cancel", "escape"), Hint("↑↓←→", "extend"))

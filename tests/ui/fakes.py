@@ -247,8 +247,8 @@ class FakeSession:
         self.typed = bytearray()
         self.focused = False
         self.composer = False
-        self.box: Box | None = None
         """Whether a composer is on the screen, so that mentions are taken."""
+        self.box: Box | None = None
         self.draft = ""
         self.sizes: list[tuple[int, int]] = []
         self.tasks = FakeTasks()

@@ -352,6 +352,21 @@ async def test_arrows_are_named_where_there_is_more_than_fits(rows: int):
         await until(lambda: "↑↓ scroll" in text_of(app), "the help is longer than the screen")
 
 
+async def test_a_message_that_changes_while_it_is_read_stays_where_it_is():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        task = host.message(CODEX, "\n".join(f"look {n}" for n in range(80)))
+        app.perform("show", task.id)
+        await until(lambda: "↑↓ scroll" in text_of(app))
+        await pilot.press(*["down"] * 3)
+        await until(lambda: app.screen.query_one(".body").scroll_y == 3)
+        host.change(task.id, delivery=DeliveryState.CANCELED, state=TaskState.CANCELED)
+        await until(lambda: "Send again (a)" in text_of(app) and "↑↓ scroll · Esc closes" in text_of(app))
+        await until(lambda: app.screen.query_one(".body").scroll_y == 3)
+        await pilot.press("down")
+        await until(lambda: app.screen.query_one(".body").scroll_y == 4)
+
+
 async def test_a_message_to_a_closed_agent_is_sent_again_by_its_name():
     host = three_agents()
     async with running(host) as (app, pilot):

@@ -313,7 +313,10 @@ async def test_the_bottom_row_shows_the_keys_of_scroll_mode():
         await until(lambda: "Enter to the match" in bottom())
         await pilot.press("enter")
         await until(lambda: "n N next match" in bottom())
-        await pilot.press("/", *"qqqq", "enter")
+        await pilot.press("/")
+        await until(lambda: "Esc cancel" in bottom())
+        assert "Enter" not in bottom(), "it would end the search"
+        await pilot.press(*"qqqq", "enter")
         await until(lambda: "/qqqq none" in text_of(app) and "next match" not in bottom())
         await pilot.press("/", *"words", "enter")
         await until(lambda: "n N next match" in bottom())

@@ -194,6 +194,21 @@ async def test_the_mouse_alone_does_the_same():
         await until(lambda: app.main.tour_panel.page is None)
 
 
+async def test_a_line_is_sent_by_the_hint_from_the_other_pane_too():
+    host = FakeHost()
+    async with start(host) as (app, pilot):
+        alice, bob = await opened(app, host)
+        await pilot.press("right")
+        bob.draft = "what I"
+        await until(lambda: len(host.tasks) == 1)
+        app.main.go_to(alice.agent_id)
+        await click_hint(app, pilot, "send your line, in bob's pane")
+        await until(lambda: bytes(bob.typed).endswith(b"\r"))
+        bob.draft = ""
+        host.change(host.tasks[-1].id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED)
+        await shows(app, "Your line went first, and the message after it.")
+
+
 async def test_the_tour_says_that_a_draft_was_cleared_and_not_sent():
     host = FakeHost()
     async with start(host) as (app, pilot):

@@ -225,15 +225,30 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
                 yield from self.buttons()
             yield DialogHints(Content(tr(self.subtitle())), classes="hints")
 
+    async def recompose(self) -> None:
+        """Compose it anew, with the keyboard and the rows in view where they were."""
+        focused = self.focused.id if self.focused is not None else None
+        bodies = self.query(".body").results(VerticalScroll)
+        at = next((body.scroll_y for body in bodies), 0.0)
+        await super().recompose()
+        self._limit_parts(self.size.height)
+        choices = [selector for selector in (focused and f"#{focused}", self.AUTO_FOCUS) if selector]
+        self.set_focus(next((found for each in choices for found in self.query(each)), None))
+        for body in self.query(".body").results(VerticalScroll):
+            self.call_after_refresh(body.scroll_to, y=at, animate=False, immediate=True)
+
     @on(events.Resize)
-    def _limit_parts(self, event: events.Resize) -> None:
+    def _resized(self, event: events.Resize) -> None:
+        self._limit_parts(event.size.height)
+
+    def _limit_parts(self, height: int) -> None:
         """Limit parts in rows: Textual ignores relative limits in a box that is as high as its content."""
         for part in self.query(".dialog > *"):
             limit = part.styles.base.max_height
             own = part.styles.inline.max_height is None or part in self._limited
             if own and limit is not None and limit.unit is Unit.VIEW_HEIGHT:
                 self._limited.add(part)
-                part.styles.max_height = int(limit.value * event.size.height / 100)
+                part.styles.max_height = int(limit.value * height / 100)
 
     def render(self) -> RenderableType:
         below = super().render()

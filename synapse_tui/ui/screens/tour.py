@@ -298,11 +298,12 @@ class Tour:
             return True
         if not isinstance(event, TerminalKeyRelease):
             self.typed()
-            self._note_key(self._step, event.key)
+            if self._has_keyboard(self._step.receiver):
+                self._note_key(self._step, event.key)
         return False
 
     def _note_key(self, step: TourStep, key: str) -> None:
-        if self._has_keyboard(step.receiver) and self._draft(step.receiver):
+        if step.receiver and self._draft(step.receiver):
             step.entered = key == "enter"
 
     @property
