@@ -332,6 +332,15 @@ async def test_what_is_shown_is_exported(tmp_path: Path) -> None:
         await until(lambda: f"exported 1 task: {short_path(path)}"[:40] in text_of(app))
 
 
+async def test_the_folder_of_an_export_is_named_whole() -> None:
+    host = three_agents()
+    host.history.put("one")
+    folder = Path("/srv", *(f"folder-{number}" for number in range(10)))
+    async with shown(host) as (app, _pilot, _view):
+        app.ask(HistoryExport(folder, host.now(), lambda *_: asyncio.sleep(0, "")), lambda _done: None)
+        await until(lambda: all(part in text_of(app) for part in ("folder-0", "folder-9 unless you")))
+
+
 async def test_a_task_is_sent_again_to_the_same_agent_or_another() -> None:
     host = three_agents()
     host.history.put("to one that is gone", to="synapse-claude-8107")
