@@ -29,7 +29,7 @@ from .rows import task_of, undelivered_of
 from .search import conditions, pattern_of
 
 BUSY_COMPLETION = 0.2
-"""Seconds that shell completion waits for a locked file."""
+"""Seconds that shell completion, and the start of a host, wait for a locked file."""
 _TEXT = 60
 _CHUNK = 500
 NEWEST = "tasks INDEXED BY ix_tasks_newest"

@@ -129,7 +129,7 @@ class SavedTask:
 
 @dataclass(frozen=True, slots=True)
 class Addressee:
-    """The receiver of a message; an agent with the same id and another name is a different one."""
+    """An agent that a message is to or from; one with the same id and another name is a different one."""
 
     agent_id: str  # `synapse-{type}-{port}`
     called: str | None  # name, empty without one; None if not recorded
@@ -139,7 +139,7 @@ class Addressee:
         return self.agent_id == agent_id and self.fits(name)
 
     def fits(self, name: str) -> bool:
-        """Whether an agent with the same id is the receiver; names ignore case."""
+        """Whether an agent with the same id is this one; names ignore case."""
         return self.called is None or self.called.casefold() == name.casefold()
 
     def __str__(self) -> str:

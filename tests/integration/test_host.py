@@ -8,6 +8,7 @@ import dataclasses
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -42,6 +43,7 @@ from synapse_tui.core.model import (
 )
 from synapse_tui.host.host import Host
 from synapse_tui.messages import tasks as module
+from synapse_tui.messages.quick import agents_of_waiting
 from synapse_tui.messages.records import Addressee
 from synapse_tui.messages.service import by_person, reply_of
 from synapse_tui.sessions.registry import Registry, RegistryEntry
@@ -134,10 +136,9 @@ async def test_no_other_agent_gets_the_id_of_one_that_a_waiting_message_is_from_
         waits = receiver.accept(MessageRequest("from the second", who))
         if case.renamed:
             host.rename(sender.agent_id, case.renamed)
-            told = Addressee(sender.agent_id, case.renamed)
-            async with asyncio.timeout(PATIENCE):
-                while told not in (await host.history.agents_of_waiting()).get(sender.agent_id, ()):
-                    pass
+            renamed = Addressee(sender.agent_id, case.renamed)
+            read = partial(agents_of_waiting, host.paths.history, host.history._project)
+            await until(lambda: renamed in read().get(sender.agent_id, ()), "its new name in the database")
         profiles = host.profiles
     again = make_host(tmp_path)
     again.profiles = profiles  # the same ports
