@@ -95,6 +95,7 @@ async def test_a_question_that_is_answered_at_the_agent_itself_is_no_question_he
     monkeypatch.setattr("synapse_tui.a2a.external.worker.ATTEND", 0.1)
     (bob,) = await open_ready(host, "bob")
     await add(host, bob.endpoint, "remote")
+    await until(lambda: not bob.tasks.journal.problem, "the history, which bob says that it waits for")
     asked = await rested(host, await host.externals.send("remote", "%%perm:make all%% built", sender=USER))
     assert asked.state is TaskState.INPUT_REQUIRED
     await asyncio.sleep(0.5)
